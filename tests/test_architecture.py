@@ -557,6 +557,9 @@ TAKEN: dict[str, set[str]] = {
         "lsmkv.shards.remote.remote_env.Expected",
         "lsmkv.shards.remote.remote_env.RemoteEnv",
         "lsmkv.shards.versions.newest_version",
+        "lsmkv.shared.visiting.OwnerStatus",
+        "lsmkv.shared.visiting.hand_over",
+        "lsmkv.shared.visiting.owner_status",
     },
     "course": {
         "lsmkv.engine.db.compact.picking.pick_compaction",

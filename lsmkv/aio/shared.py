@@ -37,6 +37,7 @@ class SharedDB(DB):
         owner: Literal["process"] | None = None,
         patience: float | None = 30.0,
         python: str | os.PathLike[str] | None = None,
+        handover: bool = False,
         **options: Unpack[OptionArguments],
     ) -> None:
         """Does not open anything yet.  The keywords are those of :class:`lsmkv.SharedDB`."""
@@ -45,6 +46,7 @@ class SharedDB(DB):
         self._owner = owner
         self._patience = patience
         self._python = python
+        self._handover = handover
 
     def _made(self) -> _shared.SharedDB:
         return _shared.SharedDB(
@@ -53,6 +55,7 @@ class SharedDB(DB):
             owner=self._owner,
             patience=self._patience,
             python=self._python,
+            handover=self._handover,
             **self._options,
         )
 

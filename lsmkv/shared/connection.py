@@ -35,6 +35,7 @@ from lsmkv.shared.frames import (
     frame,
     json_frame,
 )
+from lsmkv.shared.system import release
 from lsmkv.shared.system.shared_file import Head, SharedFile
 from lsmkv.shared.system.shared_page import EPOCH, SLOTS, SharedPage
 from lsmkv.shared.system.sockets import NO_SIGNAL
@@ -71,9 +72,11 @@ class Greeting:
             raise CorruptionError("the owner's greeting is invalid")
         self.only_owns = value.get("only_owns")
         """Whether that process does nothing but own the store; None of an older release."""
-        revision = value.get("revision")
+        revision, name = value.get("revision"), value.get("release")
         self.revision: int = revision if isinstance(revision, int) else 1
-        """What the owner knows of the protocol."""
+        """What the owner speaks beyond the protocol."""
+        self.release: str = name if isinstance(name, str) else ""
+        """Its release of lsmkv; empty if that is older than revision 2."""
         self.options: object = value.get("options")
         """The owner's options (``engine/options/whose.py``); None of an older release."""
         self.slot = slot
@@ -271,12 +274,18 @@ class Joined:
         """Whether the owner is a process that has opened the store for itself."""
         self.options: object = None
         """The owner's options, as it has sent them."""
+        self.revision = 1
+        """What both processes speak beyond the protocol."""
+        self.release = ""
+        """The owner's release; empty if it has not said so."""
 
-    def join(self, file: SharedFile, hold: Callable[[], None], left: float) -> None:
+    def join(
+        self, file: SharedFile, hold: Callable[[], None] | None = None, left: float = math.inf
+    ) -> None:
         """Connect to the owner, and get the page, within so many seconds.
 
-        ``hold`` takes this process's part of ``LOCK``, and is followed by an answer of the owner:
-        so the owner had the rest of it.
+        ``hold`` takes a member's part of ``LOCK``, and is followed by an answer of the owner: so the
+        owner had the rest of it.
 
         Raises ``ConnectionError`` if nobody listens, the owner has gone meanwhile, or another
         thread has called :meth:`close`, and the error that the owner answers.
@@ -308,6 +317,17 @@ class Joined:
                 return connection.ask(make, progress)
             finally:
                 connection.set_patience(self._patience)
+        finally:
+            self.give_back(connection)
+
+    def ask_in_section(self, make: Callable[[int], bytes]) -> tuple[int, bytes]:
+        """:meth:`ask` for a caller that defers signals: they are delivered while it waits."""
+        connection = self.take()
+        try:
+            connection.wait_in_section(self._patience)
+            answer = connection.ask(make)
+            connection.wait_outside(self._patience)
+            return answer
         finally:
             self.give_back(connection)
 
@@ -362,6 +382,12 @@ class Joined:
         if self._presence is not None:
             self._presence.close()
 
+    def leave(self) -> None:
+        """Close all connections, and the page if there is one."""
+        self.close()
+        if self._presence is not None:
+            self.page.close()
+
     @property
     def epoch(self) -> int:
         """The epoch that was joined."""
@@ -399,7 +425,8 @@ class Joined:
             if self._closed:
                 raise ConnectionResetError(errno.ECONNRESET, "closed meanwhile")
             connection.wait_in_section(patience)
-            hello = {"protocol": PROTOCOL, "revision": REVISION, "names": self._names}
+            hello = {"protocol": PROTOCOL, "names": self._names}
+            hello |= {"revision": REVISION, "release": release.RELEASE}
             page, greeting = connection.greet(hello)
             if page.words[EPOCH] != self._head.epoch:
                 raise ConnectionResetError(errno.ECONNRESET, "another owner answers")
@@ -410,6 +437,8 @@ class Joined:
             self.owner = greeting.pid
             self.owner_does_more = greeting.only_owns is False
             self.options = greeting.options
+            self.revision = min(REVISION, greeting.revision)
+            self.release = greeting.release
             held = page.fd if file is not None else self.page.fd
             number_in(
                 connection.ask(lambda request: json_frame(READY, request, {"descriptor": held}))

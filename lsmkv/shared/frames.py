@@ -53,8 +53,8 @@ from lsmkv.engine.format.key_order import Position
 PROTOCOL: Final = 1
 """Processes of one protocol understand each other, whatever their releases."""
 REVISION: Final = 2
-"""What both ends say of the protocol besides; a release that says nothing has 1.  From 2 on members
-hold a part of ``LOCK`` (:mod:`lsmkv.engine.env.lock`)."""
+"""What a process speaks beyond that: HELLO and GREETING have it.  1 of those without it.  From 2 on
+members hold a part of ``LOCK`` (:mod:`lsmkv.engine.env.lock`), and owners hand over."""
 (HELLO, GREETING, READY, WRITE, BEGIN, END, COMMIT, CALL, WAIT, DONE, PROGRESS, RESULT, FAILED) = (
     range(1, 14)
 )

@@ -37,6 +37,8 @@ class MemberConnection:
         """How many bytes of the frame are still to come, once its header is there."""
         self.welcome = False
         """Whether it has said what it must agree with, and does."""
+        self.visits = False
+        """Whether it reads nothing, and is no member (``visiting.py``)."""
         self.greeted = False
         """Whether it holds the page as well, and may ask for anything."""
         self.asked = False

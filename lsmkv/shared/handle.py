@@ -32,11 +32,12 @@ from lsmkv.engine.util.call_site import CallSite
 from lsmkv.engine.util.introspection import described
 from lsmkv.engine.util.progress import Progress
 from lsmkv.engine.util.signals import deferred
-from lsmkv.engine.util.threads import ThreadLock, new_reentrant_lock
+from lsmkv.engine.util.threads import ThreadLock, new_reentrant_lock, pause
 from lsmkv.shared.connection import Joined, OwnerGone, result_in
 from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import CALL, json_frame
 from lsmkv.shared.given_options import GivenOptions
+from lsmkv.shared.handover import HANDOVER, STATUS, LastCalls, shown_options
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.turns import HandleTurns
 from lsmkv.shared.writing import (
@@ -53,6 +54,8 @@ _READS = frozenset(("leases",))
 """What a process may call that may not write."""
 _ONCE = frozenset(("checkpoint", "ingest", "acknowledge_recovery"))
 """What must not be done twice."""
+_PAUSE = 0.01
+"""Seconds between two looks whether the store is closed."""
 _CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "leases"}
 
 
@@ -75,6 +78,10 @@ class SharedHandle(DB):
     _site: CallSite
     """Where the user has opened the store, which its warnings show."""
     _part: Owning | Member | None = None
+    _last_calls: LastCalls
+    """Calls of members that a handover waits for."""
+    _hands_over = False
+    """Whether it closes the store for a process that has asked for it."""
     _joining = False
     """Whether the holder of ``_join_lock`` is joining."""
     _forked = False
@@ -221,6 +228,7 @@ class SharedHandle(DB):
         self._join_lock = new_reentrant_lock()
         self._close_lock = ThreadLock()
         self._turns = self._new_turns()
+        self._last_calls = LastCalls()
         self._joining = self._close_asked = self._entrance.cancelled = False
         self._forked = True
 
@@ -299,12 +307,42 @@ class SharedHandle(DB):
 
     def _run_method(self, name: str, arguments: dict[str, Any], tell: Callable[..., None]) -> Any:
         """Run a method that a member asks for."""
+        if name == HANDOVER:
+            return self._hand_over(arguments.get("wanted"))
+        if name == STATUS:
+            part = self._part
+            return {"members": part.listener.members if isinstance(part, Owning) else []}
         if name not in _CALLS:
             raise ValueError(f"no member may call {name!r}")
         given = _from_json(arguments)
         if name in _WITH_PROGRESS:
             given["progress"] = tell
-        return getattr(self, name)(**given)
+        if name not in _ONCE:
+            return getattr(self, name)(**given)
+        may_begin = self._last_calls.begin()
+        try:
+            if may_begin:
+                return getattr(self, name)(**given)
+        finally:
+            self._last_calls.end()
+        while not self._opened.released:
+            pause(_PAUSE)
+        raise ClosedError("the database is closed")  # the member asks the next owner
+
+    def _hand_over(self, wanted: object) -> bool:
+        """Close the store for a process that asks for it.  False if this process stays the owner.
+
+        ``wanted`` are the asker's options, for whose sake it asks; None if it asks in any case.
+        """
+        part = self._part
+        if not isinstance(part, Owning) or not part.listener.only_owns:
+            return False
+        if wanted == shown_options(self._arguments):
+            return False
+        self._last_calls.wait()
+        self._hands_over = True
+        self.close()
+        return True
 
     # Closing
 
@@ -336,7 +374,8 @@ class SharedHandle(DB):
         part = self._part
         if isinstance(part, Owning) and os.getpid() == self._pid:
             part.listener.stop()
-            part.publishing.leave()
+            if not self._hands_over:
+                part.publishing.leave()
             self._entrance.close()  # of when it was a member
         super()._close()
         if isinstance(part, Member):

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import errno
 import math
+import time
 
 from lsmkv.engine.db.handles.transaction_turns import SharedQueue
 from lsmkv.engine.db.opening.directory import open_database_directory
@@ -66,6 +67,7 @@ from lsmkv.engine.util.threads import pause
 from lsmkv.shared.calls import RunMethod
 from lsmkv.shared.connection import Joined
 from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedReader
+from lsmkv.shared.handover import Succession
 from lsmkv.shared.listener import Listener
 from lsmkv.shared.lock_holder import LockState, Look, Wait, look_at_lock
 from lsmkv.shared.publishing import Publishing, begin_publishing
@@ -128,9 +130,11 @@ class Entrance:
         patience: float | None,
         run_method: RunMethod,
         only_owns: bool,
+        handover: bool,
     ) -> None:
         """``starts_owner``: a process of its own owns the store, which this one starts if need be;
-        ``may_own`` says nothing then.  ``only_owns``: this is such a process."""
+        ``may_own`` says nothing then.  ``only_owns``: this is such a process.  ``handover``: the
+        owner is asked for the store if its options are others."""
         self._path = path
         self._system = system_of(arguments.get("env"))
         self._arguments = arguments.copy()
@@ -139,6 +143,7 @@ class Entrance:
         self._patience = patience
         self._run_method = run_method
         self._only_owns = only_owns
+        self._succession = Succession(self._arguments, handover)
         self._names = names_of(make_options(**arguments))
         if arguments.get("comparator") is None:
             del self._names["comparator"]  # the store's own order decides
@@ -158,6 +163,12 @@ class Entrance:
 
         The module's table has the states.  Raises what opening raises.
         """
+        try:
+            return self._enter(before)
+        finally:
+            self._succession.end()
+
+    def _enter(self, before: Member | None) -> Owning | Member:
         left, self._unclaimed = self._unclaimed, None
         if left is not None:
             return left  # of a call that was interrupted before it could have it
@@ -170,14 +181,21 @@ class Entrance:
             wait = Wait(for_owner, max(_GRACE, timeout), timeout or math.inf)
         else:
             wait = Wait(for_owner, for_owner)
+        # A process that another one starts to own the store does not ask: its starter has.
+        wants = (may_own or starts_owner) and not self._only_owns
+        since = time.monotonic()
+        last = None if before is None else before.joined
         while True:
             if self.cancelled:
                 raise ClosedError("the database is closed")
-            member = self._join(wait.left)
+            member = self._join(wait.left, wants)
             if member is not None:
                 return member
             refusal: Error | None = None
-            if may_own:
+            others_first = wants and self._succession.waits(
+                self._system.env, self._path, last, since
+            )
+            if may_own and not others_first:
                 try:
                     return self._own(before)
                 except LockedError as error:
@@ -186,7 +204,7 @@ class Entrance:
             if look.state is LockState.ELSEWHERE:
                 raise self._refusal(look, may_own)
             if look.state is LockState.NOBODY:
-                if starts_owner:
+                if starts_owner and not others_first:
                     self._start_owner(wait)
                 elif before is None and not may_write and not self._is_read():
                     refusal = _may_not_own(self._path)
@@ -364,8 +382,11 @@ class Entrance:
 
     # Joining
 
-    def _join(self, left: float) -> Member | None:
-        """Join the owner, within so many seconds; None if there is none, or none that answers."""
+    def _join(self, left: float, wants: bool) -> Member | None:
+        """Join the owner, within so many seconds; None if there is none, or none that answers.
+
+        ``wants``: this process may own the store, and takes it over if it should.
+        """
         try:
             directory = open_database_directory(self._system.env, self._path, False)
         except NotFoundError:
@@ -373,6 +394,8 @@ class Entrance:
         try:
             joined = self._connect(directory, left)
             try:
+                if wants:
+                    self._take_over(joined)
                 return self._follow(directory, joined)
             except BaseException:
                 joined.close()
@@ -421,6 +444,16 @@ class Entrance:
         before, self._lock = self._lock, lock
         if before is not None:
             before.close()
+
+    def _take_over(self, joined: Joined) -> None:
+        """Let the owner hand over, if this process is to own the store: ``ConnectionError``."""
+        assert self.leases is not None
+        self._joining = joined
+        try:
+            if self._succession.takes_over(joined, self.leases.file, self._starts_owner):
+                raise ConnectionResetError
+        finally:
+            self._joining = None
 
     def _follow(self, directory: Directory, joined: Joined) -> Member:
         if self._arguments.get("error_if_exists"):

@@ -53,6 +53,7 @@ from lsmkv.shared.frames import (
 from lsmkv.shared.group_commit import GroupCommit, MemberConnection, MemberWrite
 from lsmkv.shared.named_leases import OwnerLeases
 from lsmkv.shared.publishing import Publishing
+from lsmkv.shared.system import release
 from lsmkv.shared.system.shared_page import SEQUENCE, SLOTS
 from lsmkv.shared.system.sockets import NO_SIGNAL
 from lsmkv.shared.system.system import System
@@ -91,7 +92,8 @@ class Listener:
         self._group = GroupCommit(writer, publishing, store.info_log, self._answer, sockets.end)
         self._names = names
         self._options = options
-        self._only_owns = only_owns
+        self.only_owns = only_owns
+        """Whether this process does nothing but own the store."""
         self._members: dict[int, MemberConnection] = {}  # by descriptor
         self._free_slots = list(range(SLOTS - 1, -1, -1))
         self._ident = 0
@@ -116,7 +118,8 @@ class Listener:
     @property
     def members(self) -> list[int]:
         """The process ids of the connected members, each once, in order."""
-        return sorted({member.pid for member in list(self._members.values()) if member.greeted})
+        members = list(self._members.values())
+        return sorted({one.pid for one in members if one.greeted and not one.visits})
 
     def start(self) -> None:
         """Serve from now on; ``RuntimeError`` if there can be no more threads."""
@@ -367,7 +370,8 @@ class Listener:
             self._send(member, error_frame(request, Error(reason)))
             return
         names = hello.get("names")
-        for what, name in self._names.items():
+        member.visits = names == {}
+        for what, name in () if member.visits else self._names.items():
             given = names.get(what) if isinstance(names, dict) else None
             if given != name and (given is not None or what != "comparator"):
                 self._send(member, error_frame(request, self._refusal(what, name, given)))
@@ -380,8 +384,9 @@ class Listener:
             "slot": member.slot,
             "pid": os.getpid(),
             "file": publishing.file.inode(),
-            "only_owns": self._only_owns,
+            "only_owns": self.only_owns,
             "revision": REVISION,
+            "release": release.RELEASE,
             "options": self._options,
         }
         message = json_frame(GREETING, request, greeting)

@@ -37,7 +37,7 @@ def main() -> None:
     if db is None:
         return
     needed = time.monotonic()
-    while not detached.is_ended(_LOOK_EVERY):
+    while not detached.is_ended(_LOOK_EVERY) and not db.closed:
         now = time.monotonic()
         if db.members:
             needed = now

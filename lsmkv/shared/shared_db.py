@@ -39,6 +39,7 @@ from lsmkv.shared.connection import OwnerGone, number_in, plain
 from lsmkv.shared.frames import BEGIN, NUMBERS, WAIT
 from lsmkv.shared.given_options import GivenOptions
 from lsmkv.shared.handle import SharedHandle
+from lsmkv.shared.handover import LastCalls
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.leases import LeaseReport, decoded, report
 from lsmkv.shared.named_leases import Notes, hold
@@ -75,6 +76,11 @@ class SharedDB(SharedHandle):
     ``patience`` is for how many seconds a call waits for an owner that does not answer, since it is
     stopped; None waits for ever.  So does an opening, unless ``lock_timeout`` is less: if that is
     above 0, an opening waits so many seconds for everything together.
+
+    A process of a newer release of lsmkv takes the store over from an older one that only owns it
+    (``owner="process"``), if it has ``owner="process"`` itself; with ``handover=True`` any that may
+    own takes it over, unless that owner's options are the same or its release is newer.  Calls of
+    members wait.
 
     The comparator, the filter policy and the prefix extractor must have the names that the owner's
     have: :class:`~lsmkv.ComparatorMismatchError`, and :class:`Error` for the others.  Of the other
@@ -141,6 +147,7 @@ class SharedDB(SharedHandle):
         owner: Literal["process"] | None = None,
         patience: float | None = 30.0,
         python: str | os.PathLike[str] | None = None,
+        handover: bool = False,
         **options: Unpack[OptionArguments],
     ) -> None:
         """Open the store, or join the process that has it open.
@@ -172,12 +179,14 @@ class SharedDB(SharedHandle):
         self._patience = _checked_patience(patience)
         self._join_lock = new_reentrant_lock()
         self._real_path = resolve(where)
+        self._handover = handover
+        self._last_calls = LastCalls()
         self._notes = Notes()
         handle = weakref.ref(self)  # the listener's thread must not keep it from being collected
         run_method = partial(_run_method_of, handle)
         self._entrance = Entrance(
             *(where, options, may_own, owner is not None),
-            *(self._patience, run_method, self._only_owns),
+            *(self._patience, run_method, self._only_owns, handover),
         )
         if python is not None:
             self._entrance.python = absolute(os.fsdecode(python))
@@ -435,6 +444,7 @@ class SharedDB(SharedHandle):
             "owner": self._owner,
             "patience": self._patience,
             "python": self._entrance.python or None,
+            "handover": self._handover,
         }
         return _reopen, (absolute(self.path), arguments)
 

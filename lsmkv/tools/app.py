@@ -50,6 +50,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "checkpoint": "tools.maintenance:checkpoint",
         "compact": "tools.maintenance:compact",
         "destroy": "tools.maintenance:destroy",
+        "owner status": "tools.owner:status",
+        "owner handover": "tools.owner:handover",
     },
     "Scale": {
         "bulk build": "tools.bulk.build:build",
@@ -150,6 +152,12 @@ bulk = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(bulk, name="bulk", rich_help_panel="Scale")
+owner = typer.Typer(
+    cls=_Group,
+    help="The process that owns a store which processes share.",
+    no_args_is_help=True,
+)
+app.add_typer(owner, name="owner", rich_help_panel="Care")
 course = typer.Typer(
     cls=_Group,
     help="A course in storage engines: labs whose parts, written by you, run in the real engine.",

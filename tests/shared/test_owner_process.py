@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from others import Other
+from owner_processes import ended, ends, new
 from processes import ENVIRON
 from waiting import wait_until
 
@@ -24,38 +25,10 @@ from lsmkv import SharedDB
 Start = Callable[..., Other]
 
 
-def new(path: Path, **options: object) -> SharedDB:
-    return SharedDB(path, owner="process", create_if_missing=True, **options)  # type: ignore[arg-type]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
-        return False
-
-
-def ends(pid: int) -> bool:
-    """Whether a process ends, soon."""
-    until = time.monotonic() + 30
-    while is_alive(pid):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 @pytest.fixture(autouse=True)
 def no_process_is_left(path: Path) -> Iterator[None]:
-    """Which would end by itself, but not at once."""
-    yield
-    try:
-        pid = int((path / "LOCK").read_bytes() or b"0")
-    except FileNotFoundError:
-        return
-    if pid > 0:
-        os.kill(pid, signal.SIGTERM)
-        assert ends(pid)
+    with ended(path):
+        yield
 
 
 def test_everybody_is_a_member_of_a_process_that_ends_with_the_last(

@@ -208,9 +208,9 @@ def sharing(path: pathlib.Path) -> None:
 
 
 def sharing_by_a_process(path: pathlib.Path) -> None:
-    lsmkv.SharedDB(path, owner="process", python=path)
+    lsmkv.SharedDB(path, owner="process", python=path, handover=True)
     lsmkv.SharedDB(path, owner="thread")  # type: ignore[arg-type]
-    lsmkv.aio.SharedDB(path, owner="process", python="python3")
+    lsmkv.aio.SharedDB(path, owner="process", python="python3", handover=True)
 
 
 async def sharing_in_a_loop(path: pathlib.Path) -> None:

@@ -1,0 +1,176 @@
+"""How a shared store gets to a newer release, or to other options: its owner hands it over.
+
+A process that joins learns the release of the owner.  If its own is newer, or the options differ
+and it was opened with ``handover=True``, it claims the store by a lock in ``SHARED``
+(:meth:`Succession.takes_over`) and asks the owner.  The owner finishes what must not be done twice,
+closes the store, and answers (:class:`LastCalls`, ``SharedHandle._hand_over``).  The one that asked
+then owns the store, or starts a process that does; all others let it, as long as its claim lasts,
+and their calls wait for it (:meth:`Succession.waits`).  A kill of either ends its part at once: the
+kernel ends the claim, and releases ``LOCK``.
+
+Only a newer release asks an older one, never the other way; for its options alone a process asks
+once, when it opens the store.  So no two take turns.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from lsmkv.engine.env.base import Env
+from lsmkv.engine.errors import Error
+from lsmkv.engine.format.filenames import SHARED
+from lsmkv.engine.options import OptionArguments, make_options
+from lsmkv.engine.util.threads import get_ident, pause
+from lsmkv.shared.connection import Joined, OwnerGone, result_in
+from lsmkv.shared.frames import CALL, json_frame
+from lsmkv.shared.system import release
+from lsmkv.shared.system.local import place_of
+from lsmkv.shared.system.shared_file import SharedFile
+
+HANDOVER: Final = "handover"
+"""What an owner is called with that is to hand over.  Since revision 2."""
+STATUS: Final = "owner_status"
+"""What it is called with that is to say who its members are."""
+HANDS_OVER: Final = 2
+"""The revision from which on an owner can."""
+_CLAIM: Final = 10.0
+"""Seconds for which others let a process own that has claimed the store, and may be stopped."""
+_MOMENT: Final = 0.5
+"""Seconds for which an older release lets newer ones own, after one of theirs has gone."""
+_PAUSE: Final = 0.01
+_BITS: Final = 10
+_OF_ONE: Final = frozenset(
+    (
+        *("comparator", "create_if_missing", "error_if_exists", "read_only", "lock_timeout"),
+        *("env", "block_cache", "trace", "background_work"),
+    )
+)
+"""Options that belong to one opening or one process; and the order, which all have in common."""
+
+
+def rank_of(text: str) -> int:
+    """A number that grows with the release; 0 if it has none."""
+    rank = 0
+    for part in (*text.split("."), "0", "0")[:3]:
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        rank = (rank << _BITS) + min(int(digits or "0"), (1 << _BITS) - 1)
+    return rank
+
+
+def shown_options(arguments: OptionArguments) -> dict[str, str]:
+    """The options that two owners may have differently, as texts."""
+    options = make_options(**arguments)._asdict()
+    return {name: _shown(value) for name, value in options.items() if name not in _OF_ONE}
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if " at 0x" not in text else type(value).__qualname__
+
+
+class Succession:
+    """Who owns the store next, as one handle sees it.  One thread at a time calls it."""
+
+    def __init__(self, arguments: OptionArguments, handover: bool) -> None:
+        """``handover``: it asks for its options' sake, once."""
+        self._arguments = arguments
+        self._for_options = handover
+        self._rank = rank_of(release.RELEASE)
+        self._asked = 0  # the epoch of the last owner that was asked
+        self._claimed: SharedFile | None = None
+
+    def takes_over(self, joined: Joined, file: SharedFile, starts_owner: bool) -> bool:
+        """Ask the owner to hand the store over, if this process should own it, which it may; True
+        if the owner has gone.
+
+        ``file`` has the claim from then on, until :meth:`end`.  Caller defers signals.
+        """
+        if joined.revision < HANDS_OVER or joined.epoch == self._asked:
+            return False
+        theirs = rank_of(joined.release)
+        # A process that only owns gives way to another such process.
+        is_newer = theirs < self._rank and (starts_owner or joined.owner_does_more)
+        if not is_newer and (theirs > self._rank or not self._for_options):
+            return False
+        self._for_options = False
+        self._asked = joined.epoch
+        wanted = None if is_newer else shown_options(self._arguments)
+        self.end()
+        file.claim(self._rank)
+        self._claimed = file
+        gone = ask_for_handover(joined, wanted)
+        if not gone:
+            self.end()
+        return gone
+
+    def waits(self, env: Env, path: str, last: Joined | None, since: float) -> bool:
+        """Whether others should own the store before this process, which has waited since then.
+
+        ``last`` is what this process had of the last owner.
+        """
+        waited = time.monotonic() - since
+        mine = self._rank if self._claimed is None else self._rank + 1
+        if waited < _CLAIM and _is_claimed(env, path, mine):
+            return True
+        return last is not None and waited < _MOMENT and self._rank < rank_of(last.release)
+
+    def end(self) -> None:
+        """This process owns the store, or has joined: end its claim."""
+        file, self._claimed = self._claimed, None
+        if file is not None:
+            file.end_claim(self._rank)
+
+
+def ask_for_handover(joined: Joined, wanted: dict[str, str] | None) -> bool:
+    """Whether the owner has gone: it has handed the store over, or was killed.
+
+    ``wanted``: only if its options are others.  Caller defers signals.
+    """
+    call: dict[str, Any] = {"method": HANDOVER, "arguments": {"wanted": wanted}}
+    try:
+        answer = joined.ask_in_section(lambda request: json_frame(CALL, request, call))
+        return result_in(answer) is True
+    except OwnerGone:
+        return True
+    except Error:
+        return False  # it cannot, or does not answer in time
+
+
+def _is_claimed(env: Env, path: str, rank: int) -> bool:
+    try:
+        with env.open_directory(path) as directory:
+            file = place_of(directory).shared_file(SHARED, False)
+            try:
+                return file.is_claimed(rank)
+            finally:
+                file.close()
+    except OSError:
+        return False  # there is no such file, or it tells this process nothing
+
+
+class LastCalls:
+    """Calls at the owner that must not be done twice: a handover lets them end.
+
+    Any thread may call any method.
+    """
+
+    def __init__(self) -> None:
+        self._threads: set[int] = set()
+        self._leaving = False
+
+    def begin(self) -> bool:
+        """This thread begins such a call, and :meth:`end` follows.  False if the owner is leaving:
+        then it makes none."""
+        self._threads.add(get_ident())
+        return not self._leaving
+
+    def end(self) -> None:
+        """The call of this thread is over."""
+        self._threads.discard(get_ident())
+
+    def wait(self) -> None:
+        """Begin no more of them, and wait for the end of those that run."""
+        self._leaving = True
+        while self._threads:
+            pause(_PAUSE)

@@ -1,0 +1,332 @@
+"""Owners that hand a store over: to newer releases, to other options, and on request."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from others import Other
+from owner_processes import ended, ends, new
+from releases import made_release
+from waiting import wait_until
+
+import lsmkv
+from lsmkv import SharedDB
+from lsmkv.engine.env.local import LocalEnv
+from lsmkv.shared.handover import LastCalls, Succession, rank_of, shown_options
+from lsmkv.shared.owner_process import OnlyOwner
+from lsmkv.shared.system.local import place_of
+from lsmkv.shared.system.release import RELEASE
+from lsmkv.shared.visiting import owner_status
+
+Start = Callable[..., Other]
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left(path: Path) -> Iterator[None]:
+    with ended(path):
+        yield
+
+
+WORK = """
+import threading
+
+over = threading.Event()
+failed = []
+counts = [0, 0]
+
+def work(at):
+    own, n = b"%d %d" % (db._pid, at), 0
+    while not over.is_set():
+        try:
+            n += 1
+            db.update(b"n", lambda old: b"%d" % (int(old or 0) + 1))
+            counts[at] += 1
+            db.put(own, b"%d" % n)
+            assert db.get(own) == b"%d" % n
+            db.run(lambda now: now.put(b"m", now.get(b"n")))
+            if n % 8 == 0:
+                db.compact_range()
+        except BaseException as error:
+            failed.append(repr(error))
+
+threads = [threading.Thread(target=work, args=(at,)) for at in range(2)]
+for thread in threads:
+    thread.start()
+"""
+END = """
+over.set()
+for thread in threads:
+    thread.join()
+db.close()
+"""
+
+
+def deploy(path: Path, other: Start, releases: Path, numbers: list[str]) -> None:
+    """One release after the other, each with an option of its own, while all write."""
+    count = 0
+    before: Other | None = None
+    for at, number in enumerate(numbers):
+        begins = made_release(releases, number)
+        size = 65536 + at
+        now = other(before=begins, owner="process", create_if_missing=True, write_buffer_size=size)
+        assert now.opened == "open"
+        now(WORK)
+        wait_until(lambda: now("min(counts)") > 2)  # noqa: B023 - called in this turn
+        for one in (now, before):
+            assert one is None or one("failed") == []
+        status = owner_status(path)
+        assert status is not None
+        assert (status.release, status.only_owns) == (number, True)
+        if before is not None:
+            before(END)
+            assert before("failed") == []
+            count += before("sum(counts)")
+        before = now
+    assert before is not None
+    before("over.set()")
+    wait_until(lambda: not before("[one for one in threads if one.is_alive()]"))
+    assert before("failed") == []
+    count += before("sum(counts)")
+    assert before("int(db.get(b'n'))") == count
+    owner = before("db.owner")
+    with new(path, handover=True, write_buffer_size=size) as db:
+        assert db.owner == owner  # which has these options
+
+
+NUMBERS = ["0.9.9", "0.10.0", *(f"1.{n}.0" for n in range(18))]
+
+
+@pytest.mark.skipif(lsmkv.COMPILED, reason="a compiled package is not copied")
+def test_three_releases_follow_each_other(path: Path, other: Start, tmp_path: Path) -> None:
+    deploy(path, other, tmp_path / "releases", NUMBERS[:3])
+
+
+@pytest.mark.long
+@pytest.mark.skipif(lsmkv.COMPILED, reason="a compiled package is not copied")
+def test_twenty_releases_follow_each_other(path: Path, other: Start, tmp_path: Path) -> None:
+    deploy(path, other, tmp_path / "releases", NUMBERS)
+
+
+@pytest.mark.skipif(lsmkv.COMPILED, reason="a compiled package is not copied")
+def test_an_older_release_neither_asks_nor_is_first(
+    path: Path, other: Start, tmp_path: Path
+) -> None:
+    older = made_release(tmp_path / "releases", "0.0.9")
+    with new(path) as db:
+        owner = db.owner
+        first = other(before=older, owner="process", handover=True, write_buffer_size=1 << 17)
+        assert first("db.owner") == owner
+        os.kill(owner, 9)
+        first.ask("db.put(b'k', b'v')")  # it lets this process be first
+        db.put(b"l", b"w")
+        assert first.answer() is None
+        status = owner_status(path)
+        assert status is not None
+        assert (status.pid, status.release) == (db.owner, RELEASE)
+        assert status.members == sorted((os.getpid(), first.pid))
+
+
+@pytest.mark.skipif(lsmkv.COMPILED, reason="a compiled package is not copied")
+def test_an_older_release_owns_if_no_newer_one_wants_to(
+    path: Path, other: Start, tmp_path: Path
+) -> None:
+    older = made_release(tmp_path / "releases", "0.0.9")
+    with new(path) as db:
+        first = other(before=older, owner="process")
+        os.kill(db.owner, 9)
+        assert first("db.put(b'k', b'v')") is None
+        status = owner_status(path)
+        assert status is not None
+        assert status.release == "0.0.9"
+        assert db.get(b"k") == b"v"  # it joins, and takes the store over
+        status = owner_status(path)
+        assert status is not None
+        assert (status.pid, status.release) == (db.owner, RELEASE)
+
+
+def test_other_options_are_handed_over_to_if_asked_for(path: Path) -> None:
+    with new(path, write_buffer_size=1 << 17) as first:
+        owner = first.owner
+        first.put(b"k", b"v")
+        with new(path, write_buffer_size=1 << 18) as second:
+            assert second.owner == owner
+        with new(path, write_buffer_size=1 << 17, handover=True) as second:
+            assert second.owner == owner
+        iterator = first.iterator()
+        with new(path, write_buffer_size=1 << 18, handover=True) as second:
+            assert ends(owner)
+            assert second.owner not in (owner, os.getpid())
+            first.put(b"l", b"w")
+            assert first.owner == second.owner
+            assert second.get(b"l") == b"w"
+        assert list(iterator) == [(b"k", b"v")]
+
+
+def test_a_process_that_may_own_takes_over_if_asked_for(path: Path) -> None:
+    with new(path) as first:
+        with SharedDB(path, handover=True, paranoid_checks=True) as second:
+            assert second.role == "owner"
+            first.put(b"k", b"v")
+            assert (first.role, first.owner) == ("member", os.getpid())
+        first.put(b"l", b"w")
+        owner = first.owner
+        with SharedDB(path, handover=True, may_own=False, write_buffer_size=1 << 20) as second:
+            assert second.owner == owner != os.getpid()
+
+
+def test_a_transaction_that_began_before_conflicts(path: Path) -> None:
+    with new(path) as db:
+        transaction = db.transaction()
+        transaction.put(b"k", b"v")
+        new(path, handover=True, write_buffer_size=1 << 18).close()
+        with pytest.raises(lsmkv.ConflictError):
+            transaction.commit()
+        db.run(lambda again: again.put(b"k", b"v"))
+        assert db.get(b"k") == b"v"
+
+
+class Slow(OnlyOwner):
+    """An owner whose checkpoints wait in their middle."""
+
+    begun = threading.Event()
+    go_on = threading.Event()
+
+    def checkpoint(self, path: Any, *, progress: Any = None) -> None:
+        self.begun.set()
+        self.go_on.wait()
+        super().checkpoint(path, progress=progress)
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[..., list[Any]]]:
+    """Runs functions in threads, which are waited for; what each returned or raised."""
+    running: list[threading.Thread] = []
+
+    def begin(function: Callable[[], object]) -> list[Any]:
+        results: list[Any] = []
+
+        def run() -> None:
+            try:
+                results.append(function())
+            except Exception as error:
+                results.append(error)
+
+        running.append(threading.Thread(target=run))
+        running[-1].start()
+        return results
+
+    yield begin
+    for one in running:
+        one.join()
+
+
+def test_a_running_checkpoint_ends_before_the_handover(
+    path: Path, tmp_path: Path, threads: Callable[..., list[Any]]
+) -> None:
+    owner = Slow(path, create_if_missing=True)
+    one, other = new(path), new(path)
+    one.put(b"k", b"v")
+    first = threads(lambda: one.checkpoint(tmp_path / "first"))
+    Slow.begun.wait()
+    next_owner = threads(lambda: new(path, handover=True, write_buffer_size=1 << 18))
+    wait_until(lambda: owner._last_calls._leaving)
+    second = threads(lambda: other.checkpoint(tmp_path / "second"))  # the next owner makes it
+    other.put(b"l", b"w")
+    assert not owner.closed
+    assert first == second == next_owner == []
+    Slow.go_on.set()
+    wait_until(lambda: first and second and next_owner)
+    assert first == second == [None]
+    assert owner.closed
+    with lsmkv.DB(tmp_path / "first") as copy:
+        assert dict(copy) == {b"k": b"v", b"l": b"w"}
+    with lsmkv.DB(tmp_path / "second") as copy:
+        assert dict(copy) == {b"k": b"v", b"l": b"w"}
+    for db in (next_owner[0], one, other, owner):
+        db.close()
+
+
+@pytest.mark.parametrize("starts", ["process", None])
+def test_a_member_lets_a_process_own_that_has_claimed_the_store(
+    path: Path, other: Start, threads: Callable[..., list[Any]], starts: Any
+) -> None:
+    with new(path) as first, SharedDB(path, owner=starts) as db:
+        owner = first.owner
+        with LocalEnv().open_directory(str(path)) as directory:
+            file = place_of(directory).shared_file("SHARED", False)
+            file.claim(rank_of(RELEASE))
+            os.kill(owner, 9)
+            assert ends(owner)
+            done = threads(lambda: db.put(b"k", b"v"))
+            assert threading.Event().wait(0.3) is False
+            assert done == []
+            assert owner_status(path) is None
+            file.close()
+        wait_until(lambda: done)
+        assert done == [None]
+        first.put(b"l", b"w")
+
+
+def test_releases_are_compared_as_numbers() -> None:
+    texts = ["", "0.9.9", "0.10.0", "0.10.1", "1.0.0", "1.0.1", "1.10.0", "10.0.0", "5000.1.1"]
+    ranks = [rank_of(text) for text in texts]
+    assert ranks == sorted(set(ranks))
+    assert rank_of("1.2") == rank_of("1.2.0") == rank_of("1.2.0rc1") == rank_of("1.2.0.post1")
+    assert rank_of("none") == rank_of("") == 0
+    assert ranks[-1] < 1 << 30
+
+
+def test_options_of_one_process_are_not_compared() -> None:
+    plain = shown_options({})
+    assert shown_options({"create_if_missing": True, "block_cache": lsmkv.BlockCache(1)}) == plain
+    assert shown_options({"filter_policy": lsmkv.BloomFilterPolicy(12)}) != plain
+    assert shown_options({"compression": None}) != plain
+    assert all(" at 0x" not in text for text in plain.values())
+
+
+@pytest.mark.parametrize(
+    ("revision", "release", "only_owns", "handover", "asked"),
+    [
+        (1, "", True, True, False),
+        (2, "0.0.1", True, False, True),
+        (2, RELEASE, True, False, False),
+        (2, RELEASE, True, True, True),
+        (2, "5000.0.0", True, True, False),
+    ],
+)
+def test_who_is_asked(
+    revision: int, release: str, only_owns: bool, handover: bool, asked: bool
+) -> None:
+    """Once; and an owner of a release that does not know the question is not asked."""
+    calls: list[object] = []
+
+    def ask(make: Callable[[int], bytes]) -> tuple[int, bytes]:
+        calls.append(make(1))
+        return 12, b'{"result": true}'
+
+    joined: Any = SimpleNamespace(
+        revision=revision, release=release, owner_does_more=not only_owns, epoch=7
+    )
+    joined.ask_in_section = ask
+    file: Any = SimpleNamespace(claim=calls.append, end_claim=calls.append)
+    succession = Succession({}, handover)
+    assert succession.takes_over(joined, file, True) is asked
+    assert (len(calls) > 0) is asked
+    succession.end()
+    joined.epoch = 8
+    assert succession.takes_over(joined, file, True) is (asked and release != RELEASE)
+
+
+def test_no_last_call_begins_once_the_owner_leaves() -> None:
+    calls = LastCalls()
+    assert calls.begin()
+    calls.end()
+    calls.wait()
+    assert not calls.begin()
+    calls.end()
