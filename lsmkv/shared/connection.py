@@ -284,8 +284,8 @@ class Joined:
     ) -> None:
         """Connect to the owner, and get the page, within so many seconds.
 
-        ``hold`` takes a member's part of ``LOCK``, and is followed by an answer of the owner: so the
-        owner had the rest of it.
+        ``hold`` takes a member's part of ``LOCK``, and is followed by an answer of the owner, which
+        has the rest of it.
 
         Raises ``ConnectionError`` if nobody listens, the owner has gone meanwhile, or another
         thread has called :meth:`close`, and the error that the owner answers.

@@ -37,7 +37,7 @@ from lsmkv.shared.connection import Joined, OwnerGone, result_in
 from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import CALL, json_frame
 from lsmkv.shared.given_options import GivenOptions
-from lsmkv.shared.handover import HANDOVER, STATUS, LastCalls, shown_options
+from lsmkv.shared.handover import HANDOVER, STATUS, LastCalls
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.turns import HandleTurns
 from lsmkv.shared.writing import (
@@ -337,7 +337,7 @@ class SharedHandle(DB):
         part = self._part
         if not isinstance(part, Owning) or not part.listener.only_owns:
             return False
-        if wanted == shown_options(self._arguments):
+        if wanted == part.listener.options:
             return False
         self._last_calls.wait()
         self._hands_over = True

@@ -21,6 +21,7 @@ from lsmkv.engine.env.base import Env
 from lsmkv.engine.errors import Error
 from lsmkv.engine.format.filenames import SHARED
 from lsmkv.engine.options import OptionArguments, make_options
+from lsmkv.engine.options.whose import sent
 from lsmkv.engine.util.threads import get_ident, pause
 from lsmkv.shared.connection import Joined, OwnerGone, result_in
 from lsmkv.shared.frames import CALL, json_frame
@@ -40,13 +41,6 @@ _MOMENT: Final = 0.5
 """Seconds for which an older release lets newer ones own, after one of theirs has gone."""
 _PAUSE: Final = 0.01
 _BITS: Final = 10
-_OF_ONE: Final = frozenset(
-    (
-        *("comparator", "create_if_missing", "error_if_exists", "read_only", "lock_timeout"),
-        *("env", "block_cache", "trace", "background_work"),
-    )
-)
-"""Options that belong to one opening or one process; and the order, which all have in common."""
 
 
 def rank_of(text: str) -> int:
@@ -56,17 +50,6 @@ def rank_of(text: str) -> int:
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
         rank = (rank << _BITS) + min(int(digits or "0"), (1 << _BITS) - 1)
     return rank
-
-
-def shown_options(arguments: OptionArguments) -> dict[str, str]:
-    """The options that two owners may have differently, as texts."""
-    options = make_options(**arguments)._asdict()
-    return {name: _shown(value) for name, value in options.items() if name not in _OF_ONE}
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if " at 0x" not in text else type(value).__qualname__
 
 
 class Succession:
@@ -95,7 +78,7 @@ class Succession:
             return False
         self._for_options = False
         self._asked = joined.epoch
-        wanted = None if is_newer else shown_options(self._arguments)
+        wanted = None if is_newer else sent(make_options(**self._arguments))
         self.end()
         file.claim(self._rank)
         self._claimed = file
@@ -122,7 +105,7 @@ class Succession:
             file.end_claim(self._rank)
 
 
-def ask_for_handover(joined: Joined, wanted: dict[str, str] | None) -> bool:
+def ask_for_handover(joined: Joined, wanted: dict[str, Any] | None) -> bool:
     """Whether the owner has gone: it has handed the store over, or was killed.
 
     ``wanted``: only if its options are others.  Caller defers signals.

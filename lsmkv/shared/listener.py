@@ -91,7 +91,8 @@ class Listener:
         self._publishing = publishing
         self._group = GroupCommit(writer, publishing, store.info_log, self._answer, sockets.end)
         self._names = names
-        self._options = options
+        self.options = options
+        """The owner's options, as members get them."""
         self.only_owns = only_owns
         """Whether this process does nothing but own the store."""
         self._members: dict[int, MemberConnection] = {}  # by descriptor
@@ -387,7 +388,7 @@ class Listener:
             "only_owns": self.only_owns,
             "revision": REVISION,
             "release": release.RELEASE,
-            "options": self._options,
+            "options": self.options,
         }
         message = json_frame(GREETING, request, greeting)
         try:

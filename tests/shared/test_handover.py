@@ -18,7 +18,7 @@ from waiting import wait_until
 import lsmkv
 from lsmkv import SharedDB
 from lsmkv.engine.env.local import LocalEnv
-from lsmkv.shared.handover import LastCalls, Succession, rank_of, shown_options
+from lsmkv.shared.handover import LastCalls, Succession, rank_of
 from lsmkv.shared.owner_process import OnlyOwner
 from lsmkv.shared.system.local import place_of
 from lsmkv.shared.system.release import RELEASE
@@ -280,14 +280,6 @@ def test_releases_are_compared_as_numbers() -> None:
     assert rank_of("1.2") == rank_of("1.2.0") == rank_of("1.2.0rc1") == rank_of("1.2.0.post1")
     assert rank_of("none") == rank_of("") == 0
     assert ranks[-1] < 1 << 30
-
-
-def test_options_of_one_process_are_not_compared() -> None:
-    plain = shown_options({})
-    assert shown_options({"create_if_missing": True, "block_cache": lsmkv.BlockCache(1)}) == plain
-    assert shown_options({"filter_policy": lsmkv.BloomFilterPolicy(12)}) != plain
-    assert shown_options({"compression": None}) != plain
-    assert all(" at 0x" not in text for text in plain.values())
 
 
 @pytest.mark.parametrize(
