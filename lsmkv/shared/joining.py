@@ -378,7 +378,11 @@ class Entrance:
         if self._system.pages.end_page(file.members(), token):
             return
         if file.is_leased_in_epoch(epoch):
-            raise LockedError(self._path, None, shared=True)
+            reason = (
+                "processes that this one cannot see, in another pid namespace, read the shared"
+                " store, and none of them has taken the place of its last owner"
+            )
+            raise LockedError(self._path, None, True, reason)
 
     # Joining
 

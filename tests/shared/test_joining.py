@@ -289,6 +289,8 @@ def test_an_owner_that_cannot_reach_the_last_page_waits_for_its_readers(
         head = file.begin_epoch()
         file.announce(head, 0)
         file.lease(head.epoch * VERSIONS_OF_EPOCH)
+        with pytest.raises(lsmkv.LockedError, match="in another pid namespace"):
+            new(path, lock_timeout=0.1)
         threading.Timer(0.5, file.close).start()
         started = time.monotonic()
         with new(path) as db:

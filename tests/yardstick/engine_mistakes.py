@@ -169,13 +169,8 @@ MISTAKES: tuple[Mistake, ...] = (
         "a newcomer keeps the lock while it waits for readers",
         "locks",
         "Entrance._supersede",
-        """        if file.is_leased_in_epoch(epoch):
-            raise LockedError(self._path, None, shared=True)
-""",
-        """        while file.is_leased_in_epoch(epoch):
-            deferred.deliver()
-            pause(_PAUSE)
-""",
+        "        if file.is_leased_in_epoch(epoch):\n",
+        "        while file.is_leased_in_epoch(epoch):\n            pause(_PAUSE)\n        if False:\n",
         "Members that could own the store wait for one that cannot.",
     ),
     Mistake(
