@@ -204,3 +204,19 @@ def test_the_key_order_of_a_store_that_cannot_be_opened_is_known(tmp_path: Path)
 def test_a_directory_without_a_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(lsmkv.NotFoundError):
         Source(str(tmp_path))
+
+
+@pytest.mark.parametrize("content", [None, b"", b"MANIFEST-000001\n", b"nonsense"])
+def test_the_newest_manifest_stands_for_a_current_that_names_none(
+    path: Path, content: bytes | None
+) -> None:
+    with contextlib.closing(Source(str(path))) as source:
+        named = source.manifest_name()
+        number = int(named.removeprefix("MANIFEST-"))
+        for other in (number - 1, 10**6):
+            shutil.copy(path / named, path / f"MANIFEST-{other:06}")
+        assert source.manifest_name() == named
+        (path / "CURRENT").unlink()
+        if content is not None:
+            (path / "CURRENT").write_bytes(content)
+        assert source.manifest_name() == "MANIFEST-1000000"
