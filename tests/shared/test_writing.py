@@ -61,7 +61,7 @@ def test_a_write_that_the_log_holds_has_happened(path: Path, other: Start, sync:
 
 @pytest.mark.parametrize("sync", [False, True])
 def test_the_next_owner_syncs_what_it_goes_on_with(path: Path, other: Start, sync: bool) -> None:
-    owner = other(create_if_missing=True)
+    owner = other(create_if_missing=True, reuse_logs=True)
     with new(path, reuse_logs=True) as db:
         owner(_DIES_BEFORE_ITS_ANSWER)
         db.put(b"k", b"v", sync=sync)
