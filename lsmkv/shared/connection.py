@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lsmkv.engine.errors import CorruptionError, Error, IOError, raise_typed
+from lsmkv.engine.errors import CorruptionError, Error, IOError, OutcomeUnknownError, raise_typed
 from lsmkv.engine.util.signals import LOOK_EVERY, deferred
 from lsmkv.shared.frames import (
     DONE,
@@ -21,6 +21,7 @@ from lsmkv.shared.frames import (
     GREETING,
     HEADER,
     HELLO,
+    LEAST_PATIENCE,
     LEAVING,
     MOST_ENDED,
     NUMBER,
@@ -79,6 +80,8 @@ class Greeting:
         """Its release of lsmkv; empty if that is older than revision 2."""
         self.options: object = value.get("options")
         """The owner's options (``engine/options/whose.py``); None of an older release."""
+        self.withdraws = value.get("withdraws") is True
+        """Whether that process begins no request that it reads after this one has hung up."""
         self.slot = slot
         self.pid = pid
         self.file = file
@@ -95,6 +98,8 @@ class Connection:
         self._socket = socket
         self.slot = -1
         """Known once it is greeted."""
+        self._withdraws = False  # :attr:`Greeting.withdraws`
+        self._patience = 0.0
         self._request = 0
         self._rest = b""  # what came after a frame of a call's progress
         self.failed = False
@@ -135,25 +140,29 @@ class Connection:
             if page is None and fd >= 0:
                 self._system.pages.close_descriptor(fd)
         self.slot = greeting.slot
+        self._withdraws = greeting.withdraws
         return mapped, greeting
 
     def ask(
         self,
         make: Callable[[int], bytes],
         progress: Callable[..., object] | None = None,
+        writes: bool = False,
     ) -> tuple[int, bytes]:
         """Send the frame that ``make`` returns for a request's number, and return the answer.
 
-        Raises the error that the owner answers, and :class:`OwnerGone`.
+        Raises the error that the owner answers, and :class:`OwnerGone`.  If no answer comes in
+        time, it hangs up and raises :class:`IOError`: a request that ``writes`` is certainly not
+        carried out then; :class:`OutcomeUnknownError` if that is not certain.
         """
         self._request += 1
         request = self._request
         self.failed = True
-        kind, content = self._exchange(make(request), request)
+        kind, content = self._exchange(make(request), request, writes)
         while kind == PROGRESS:
             if progress is not None:
                 progress(*_arguments(content))
-            kind, content = self._exchange(b"", request)
+            kind, content = self._exchange(b"", request, writes)
         self.failed = False
         if kind == FAILED:
             raise error_in(content)
@@ -161,20 +170,35 @@ class Connection:
             raise OwnerGone(self.slot, request, left=True)
         return kind, content
 
-    def _exchange(self, message: bytes, request: int) -> tuple[int, bytes]:
+    def _exchange(self, message: bytes, request: int, writes: bool) -> tuple[int, bytes]:
         """Send the message, if there is one, and receive the next frame."""
+        whole = False
         try:
             if message:
                 self._socket.sendall(message, NO_SIGNAL)
+            whole = True
             return self._receive(request)
         except BlockingIOError as error:
-            stopped = self._system.sockets.is_stopped(self._socket)
-            raise silent(self._owner, stopped) from error
+            failure = silent(self._owner, self._system.sockets.is_stopped(self._socket))
+            if not writes:
+                raise failure from error
+            if whole and not self._withdraw():
+                raise OutcomeUnknownError(
+                    f"{failure.strerror}; nobody knows whether the write happens"
+                ) from error
+            raise IOError(errno.ETIMEDOUT, f"{failure.strerror}; nothing was written") from error
         except OSError as error:
             raise OwnerGone(self.slot, request) from error
 
+    def _withdraw(self) -> bool:
+        """Hang up; whether the owner certainly does not begin the last request."""
+        self.end()
+        enough = self._withdraws and self._patience >= LEAST_PATIENCE
+        return enough and bool(self._system.sockets.is_unread(self._socket))
+
     def set_patience(self, seconds: float | None) -> None:
         """For how long each later wait may take."""
+        self._patience = math.inf if seconds is None else seconds
         self._system.sockets.set_patience(self._socket, 0.0 if seconds is None else seconds)
 
     def end(self) -> None:
@@ -303,6 +327,7 @@ class Joined:
         progress: Callable[..., object] | None = None,
         *,
         may_take_long: bool = False,
+        writes: bool = False,
     ) -> tuple[int, bytes]:
         """:meth:`Connection.ask`, by a connection that is free.
 
@@ -311,10 +336,10 @@ class Joined:
         connection = self.take()
         try:
             if not may_take_long or self._patience is None:
-                return connection.ask(make, progress)
+                return connection.ask(make, progress, writes)
             connection.set_patience(None)
             try:
-                return connection.ask(make, progress)
+                return connection.ask(make, progress, writes)
             finally:
                 connection.set_patience(self._patience)
         finally:

@@ -28,6 +28,9 @@ TURN      fixed64, fixed64     a turn for a group of keys; answered by DONE with
 TURN_OVER none                 that turn is over; not answered
 ========  ===================  ================================================================
 
+A member that gives up waiting hangs up first.  An owner whose greeting has ``withdraws`` begins no
+request that it has not read by then, if the member has waited for :data:`LEAST_PATIENCE`.
+
 The header is checked before anything else is read: a wrong byte there ends the connection.
 """
 
@@ -64,6 +67,8 @@ RELEASE: Final = 16
 TURN: Final = 17
 TURN_OVER: Final = 18
 NOT_ANSWERED: Final = frozenset((END, TURN_OVER))
+LEAST_PATIENCE: Final = 0.1
+"""Seconds."""
 HEADER: Final = struct.Struct("<IBQ")
 NUMBER: Final = struct.Struct("<Q")
 NUMBERS: Final = struct.Struct("<QQ")

@@ -3,6 +3,10 @@
 One thread serves all members.  What has come in meanwhile from all of them is committed as one
 batch, with one write of the log and at most one sync.  Requests that may take long, calls of a
 method, have a thread each (``calls.py``).
+
+A request is not begun if its sender has hung up before it was read: the sender relies on that
+(``frames.py``).  Each wait for requests says who has.  Only for a request that may be old, since
+this process was stopped or busy meanwhile, the system is asked once more after it was read.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from lsmkv.shared.frames import (
     HEADER,
     HELLO,
     HOLD,
+    LEAST_PATIENCE,
     LEAVING,
     NOT_ANSWERED,
     NUMBER,
@@ -64,6 +69,8 @@ _CHUNK = 1 << 18
 _MOST_EVENTS = 256
 _MOMENT = 0.01
 """Seconds, in which others may give up a descriptor."""
+_SOON = LEAST_PATIENCE / 2
+"""Seconds: a request that is not older was certainly not withdrawn."""
 _LONGEST_SLEEP = 3600.0
 """Seconds: a member says for how long it waits, and the system takes no more than some weeks."""
 
@@ -100,11 +107,15 @@ class Listener:
         self._ident = 0
         self._waiting: list[tuple[MemberConnection, int, int, float]] = []
         self._stopping = False
+        self._since = 0.0
+        """No request that is read now was there at that time; 0.0 if that is not known."""
         self._transactions = OwnerTransactions(store, self._group, self._send, self._answer)
         self._ended = new_lock()
         self._listening = publishing.listening
         self._buffer = memoryview(bytearray(_CHUNK))  # where the thread receives
         self._poll = sockets.polling.epoll()
+        self._gone: int = sockets.polling.EPOLLRDHUP
+        self._events: int = sockets.polling.EPOLLIN | self._gone
         self._alarm = sockets.Alarm()
         self._calls = Calls(sockets.polling, run_method, self._alarm.ring)
         self._reserve = sockets.ReserveDescriptor()
@@ -168,16 +179,22 @@ class Listener:
 
     def _turn(self) -> None:
         """Wait for requests, and carry out those that have come."""
-        for fd, _ in self._poll.poll(self._patience(), _MOST_EVENTS):
+        since = time.monotonic()
+        found = self._poll.poll(self._patience(), _MOST_EVENTS)
+        for fd, events in found:
             if fd == self._alarm.fd:
                 self._alarm.quiet()
-                self._hear_again()
+                if self._hear_again():
+                    since = 0.0
             elif fd == self._listening.fileno():
                 self._accept()
             else:
                 member = self._members.get(fd)
-                if member is not None:
+                if member is not None and events & self._gone:
+                    self._drop(member)
+                elif member is not None:
                     self._receive(member)
+        self._since = since if len(found) < _MOST_EVENTS else 0.0
         self._group.commit_all()
         if self._waiting:
             self._answer_waiting()
@@ -215,7 +232,7 @@ class Listener:
             self._publishing.page.clear(slot)
             try:
                 member = MemberConnection(socket, slot, self._sockets.peer(socket)[0])
-                self._poll.register(socket.fileno(), self._sockets.polling.EPOLLIN)
+                self._poll.register(socket.fileno(), self._events)
             except OSError:
                 self._free_slots.append(slot)
                 socket.close()
@@ -248,6 +265,10 @@ class Listener:
         except OSError:
             size = 0
         if size == 0:
+            self._drop(member)
+            return
+        old = len(member.received) > 0 or time.monotonic() - self._since > _SOON
+        if old and self._sockets.has_hung_up(member.socket):
             self._drop(member)
             return
         data = bytes(self._buffer[:size])
@@ -389,6 +410,7 @@ class Listener:
             "revision": REVISION,
             "release": release.RELEASE,
             "options": self.options,
+            "withdraws": True,
         }
         message = json_frame(GREETING, request, greeting)
         try:
@@ -443,16 +465,20 @@ class Listener:
         try:
             self._calls.start(member, request, call)
         except RuntimeError as error:
-            self._poll.register(member.socket.fileno(), self._sockets.polling.EPOLLIN)
+            self._poll.register(member.socket.fileno(), self._events)
             self._send(member, error_frame(request, error))
 
-    def _hear_again(self) -> None:
+    def _hear_again(self) -> bool:
+        """Hear members whose calls are over; whether there are any."""
+        heard = False
         for member in self._calls.finished():
+            heard = True
             if member.socket.fileno() in self._members:
-                self._poll.register(member.socket.fileno(), self._sockets.polling.EPOLLIN)
+                self._poll.register(member.socket.fileno(), self._events)
                 if member.received:
                     early = CorruptionError("a request before the answer to the last one")
                     self._fail(member, 0, early)
+        return heard
 
     def _close(self) -> None:
         self._publishing.wake = None

@@ -92,9 +92,9 @@ class SharedDB(SharedHandle):
     message to the owner and back, and so does a transaction at its begin and at its end; a read
     costs a look at a word of shared memory, and reads what the others have written since.  Where
     the owner does not answer in time, :class:`IOError` has ``errno.ETIMEDOUT`` and says whether the
-    owner is stopped.  ``run`` and ``update`` take turns among all processes: for them, the n of
-    :meth:`DB.run` is the number of all their threads, and an owner that goes adds at most n + 1
-    calls.  A transaction
+    owner is stopped: a write has not happened then, and never does.  ``run`` and ``update`` take
+    turns among all processes: for them, the n of :meth:`DB.run` is the number of all their threads,
+    and an owner that goes adds at most n + 1 calls.  A transaction
     raises :class:`~lsmkv.ConflictError` if its owner has gone since it began, and any write
     :class:`~lsmkv.OutcomeUnknownError` if it cannot be known what became of it.
 

@@ -145,7 +145,7 @@ class MemberWriter(WritePath):
         content = (b"\1" if sync else b"\0") + encode_batch(0, operations)
         joined = self._joined
         try:
-            number_in(joined.ask(plain(WRITE, content)))
+            number_in(joined.ask(plain(WRITE, content), writes=True))
         except OwnerGone as gone:
             instead = self._membership._resolve(joined, gone, sync)
             if instead is not None:
@@ -177,7 +177,7 @@ class MemberWriter(WritePath):
             return commit_frame(request, transaction, sequence, sync, keys, ranges, batch)
 
         try:
-            number_in(joined.ask(make))
+            number_in(joined.ask(make, writes=True))
         except OwnerGone as gone:
             return self._membership._resolve(joined, gone, sync) is None
         return True

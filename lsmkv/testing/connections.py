@@ -38,6 +38,11 @@ class _Pollable:
         """Whether a call returns at once."""
         raise NotImplementedError
 
+    @property
+    def events(self) -> int:
+        """What happens here, for those that wait for several."""
+        return 1
+
     def changed(self) -> None:
         """Let those continue that wait for it."""
         scheduler = self.process.system.scheduler
@@ -111,6 +116,10 @@ class _Socket(_Pollable):
     @property
     def ready(self) -> bool:
         return bool(self.received) or self.ended
+
+    @property
+    def events(self) -> int:
+        return 3 if self.ended else 1
 
     def sendall(self, data: bytes, _flags: int) -> None:
         """Send everything, a message in two parts."""
@@ -236,7 +245,7 @@ class _Poll:
         """The descriptors that are ready, once there are some; none after so many seconds."""
         scheduler = self._process.at("polls")
         while True:
-            ready = [(fd, 1) for fd, one in self._registered.items() if one.ready]
+            ready = [(fd, one.events) for fd, one in self._registered.items() if one.ready]
             if ready:
                 return ready if most < 0 else ready[:most]
             if not scheduler.wait(self, None if seconds < 0 else seconds, False, "polls"):
@@ -252,6 +261,7 @@ class _Polling:
     """What the module ``select`` has."""
 
     EPOLLIN = 1
+    EPOLLRDHUP = 2
     POLLOUT = 4
 
     def __init__(self, process: Process) -> None:
@@ -326,6 +336,14 @@ class Sockets:
 
     def peer(self, connected: _Socket) -> tuple[int, int, int]:
         return connected.other.process.pid, 0, 0
+
+    def is_unread(self, connected: _Socket) -> bool:
+        self._process.at("looks whether all was read")
+        return bool(connected.other.received)
+
+    def has_hung_up(self, connected: _Socket) -> bool:
+        self._process.at("looks whether the other end hung up")
+        return connected.ended and not connected.received
 
     def is_stopped(self, connected: _Socket) -> bool:
         return bool(connected.other.process.stopped)

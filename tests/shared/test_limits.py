@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 from member_wire import connected, greeted, hello, received, write
 from others import Other, new
-from processes import python
+from processes import IS_DARWIN, python
 
 import lsmkv
-from lsmkv import SharedDB
+from lsmkv import OutcomeUnknownError, SharedDB
+from lsmkv.shared.connection import Connection
 from lsmkv.shared.frames import DONE, FAILED
+from lsmkv.shared.joining import Member
 
 Start = Callable[..., Other]
 
@@ -32,6 +34,13 @@ def refusal(connection: socket.socket) -> dict[str, object]:
     kind, _, content = received(connection)
     assert kind == FAILED
     found: dict[str, object] = json.loads(content)
+    return found
+
+
+def only_connection(db: SharedDB) -> Connection:
+    """That of a member's calls, which it has made one after the other."""
+    assert isinstance(db._part, Member)
+    (found,) = db._part.joined._idle
     return found
 
 
@@ -294,6 +303,63 @@ def test_every_call_that_needs_a_stopped_owner_has_patience(path: Path, other: S
         db.put(b"k", b"x")
         assert owner("db.get(b'k')") == b"x"
         assert owner("db.members") == [os.getpid()]
+
+
+_NOT_WRITTEN = (
+    OutcomeUnknownError if IS_DARWIN else lsmkv.IOError
+)  # macOS does not say what was read
+
+
+@pytest.mark.parametrize("size", [1, 3_000_000], ids=["whole", "half sent"])
+def test_a_write_that_a_stopped_owner_has_not_read_never_happens(
+    path: Path, other: Start, size: int
+) -> None:
+    owner = other(create_if_missing=True)
+    with new(path, patience=0.2, may_own=False) as db:
+        db.put(b"k", b"v")
+        transaction = db.transaction()
+        transaction.put(b"t", bytes(size))
+        owner.stop()
+        with pytest.raises(lsmkv.IOError if size > 1 else _NOT_WRITTEN):
+            db.put(b"k", bytes(size))
+        with pytest.raises(lsmkv.IOError, match="does not answer"):
+            transaction.commit()
+        owner.go_on()
+        while owner("len(db._part.listener._members)") > 1:
+            time.sleep(0.001)
+        if not IS_DARWIN:
+            assert dict(db) == {b"k": b"v"}
+        db.put(b"k", b"w")
+        assert owner("db.get(b'k')") == b"w"
+
+
+@pytest.mark.parametrize("patience", [0.05, 0.3])
+def test_a_write_that_the_owner_has_read_may_happen(
+    path: Path, other: Start, patience: float
+) -> None:
+    owner = other(create_if_missing=True)
+    with new(path, patience=30.0, may_own=False) as db:
+        db.put(b"k", b"v")
+        connection = only_connection(db)
+        connection.set_patience(patience)
+        owner("guard = db._opened.store.lock.writers.guard; guard.acquire()")
+        with pytest.raises(OutcomeUnknownError, match=f"process {owner.pid}, .* does not answer"):
+            db.put(b"k", b"w")
+        owner("guard.release()")
+        while db.get(b"k") != b"w":
+            time.sleep(0.001)
+
+
+def test_with_too_little_patience_no_outcome_is_certain(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    with new(path, patience=30.0, may_own=False) as db:
+        db.put(b"k", b"v")
+        connection = only_connection(db)
+        connection.set_patience(0.01)
+        owner.stop()
+        with pytest.raises(OutcomeUnknownError):
+            db.put(b"k", b"w")
+        owner.go_on()
 
 
 def test_closing_ends_a_wait_for_a_stopped_owner(path: Path, other: Start) -> None:

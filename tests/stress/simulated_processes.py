@@ -603,7 +603,8 @@ class _Caller(Caller):
                     raise
             except lsmkv.OutcomeUnknownError as error:
                 # Another thread may have closed the store meanwhile.
-                is_closed = isinstance(error.__cause__, lsmkv.ClosedError)
+                # Or its owner was stopped after it had read the request.
+                is_closed = isinstance(error.__cause__, lsmkv.ClosedError | BlockingIOError)
                 if self._may_own and not is_closed and kind not in ("ingest", "checkpoint"):
                     raise
             except lsmkv.LockedError:

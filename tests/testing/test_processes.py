@@ -296,3 +296,57 @@ def test_processes_that_share_a_store_are_right(program: str) -> None:
     place = f"{STRESS / 'simulated_processes.py'}:{program}"
     report = simulate(place, seed=11, runs=4, most_steps=1_000_000)
     assert report.failure is None, str(report)
+
+
+def test_a_write_that_was_given_up_happens_only_if_its_outcome_is_unknown() -> None:
+    """The owner is stopped at one of its points; it goes on while the member gives up, or later."""
+    report = passes(
+        """
+from lsmkv import IOError, OutcomeUnknownError
+
+def own(process, kept):
+    kept["owner"] = opened(process)
+
+def tick(kept):
+    kept["owner"].put(b"own", b"1")
+
+def join(process, kept):
+    kept["member"] = opened(process, patience=0.5, may_own=False)
+    kept["member"].put(b"first", b"v")
+
+def ask(kept):
+    for number in range(2):
+        key = b"%d" % number
+        try:
+            kept["member"].put(key, b"v")
+            kept[key] = (b"v",)
+        except OutcomeUnknownError:
+            kept[key] = (b"v", None)
+        except IOError as error:
+            kept[key] = (None,)
+    kept["member"].close()
+
+def program(run):
+    kept = run.kept
+    one, two = run.process("one"), run.process("two")
+    one.start(own, one, kept)
+    run.join()
+    two.start(join, two, kept)
+    run.join()
+    one.stop_after(1 + run.seed % 60)
+    one.start(tick, kept)
+    two.start(ask, kept)
+    run.sleep(0.4999 + 0.0001 * (run.seed % 7) if run.seed % 2 else 20.0)
+    one.stop_after(1 << 40)
+    one.go_on()
+    run.join()
+    one.start(lambda: kept["owner"].close())
+    run.join()
+    with DB("/db", env=run.env) as db:
+        for number in range(2):
+            key = b"%d" % number
+            assert db.get(key) in kept[key], (key, db.get(key), kept[key])
+""",
+        150,
+    )
+    assert report.runs == 150

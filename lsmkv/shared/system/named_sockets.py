@@ -22,6 +22,7 @@ from lsmkv.shared.system.sockets import polling as _select
 
 end = sockets.end
 end_requests = sockets.end_requests
+has_hung_up = sockets.has_hung_up
 is_scarce = sockets.is_scarce
 send_with = sockets.send_with
 set_patience = sockets.set_patience
@@ -142,6 +143,11 @@ def is_stopped(_connected: Any) -> bool:
     return False
 
 
+def is_unread(_connected: Any) -> bool:
+    """Whether the other end has not read all that was sent: macOS does not say."""
+    return False
+
+
 def receive_with(connected: Any, size: int) -> tuple[bytes, int]:
     """Some bytes, and the descriptor that came with them: as in ``sockets.py``."""
     content, fd = sockets.receive_with(connected, size, 0)
@@ -180,6 +186,7 @@ class _Polling:
     """What the module ``select`` has on Linux."""
 
     EPOLLIN: int = getattr(_select, "POLLIN", 1)
+    EPOLLRDHUP: int = getattr(_select, "POLLHUP", 16)
     POLLIN: int = getattr(_select, "POLLIN", 1)
     POLLOUT: int = getattr(_select, "POLLOUT", 4)
 

@@ -11,6 +11,7 @@ import errno
 import os
 import struct
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Final
 
 from lsmkv.engine.env import forks
@@ -24,6 +25,12 @@ try:
     """The interpreter's own ``select``, with ``epoll``."""
 except (AttributeError, ImportError):  # an interpreter without them, which shares no store
     module = polling = None
+
+try:
+    fcntl: Any = import_module("fcntl")
+    TIOCOUTQ: Any = import_module("termios").TIOCOUTQ
+except ImportError:  # Windows
+    fcntl = TIOCOUTQ = None
 
 _PEER: Final = struct.Struct("3i")
 _TIME: Final = struct.Struct("@qq")
@@ -178,6 +185,27 @@ def is_stopped(connected: Any) -> bool:
             return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
     except (OSError, IndexError):
         return False
+
+
+def is_unread(connected: Any) -> bool:
+    """Whether the other end has not read all that was sent; False where that cannot be known."""
+    count = bytearray(4)
+    try:
+        fcntl.ioctl(connected.fileno(), TIOCOUTQ, count)
+    except OSError:
+        return False
+    return any(count)
+
+
+def has_hung_up(connected: Any) -> bool:
+    """Whether the other end of a connection that never blocks sends nothing more, and nothing that
+    it has sent is left."""
+    try:
+        return not connected.recv(1, module.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def set_patience(connected: Any, seconds: float) -> None:
