@@ -38,7 +38,7 @@ HANDS_OVER: Final = 2
 _CLAIM: Final = 10.0
 """Seconds for which others let a process own that has claimed the store, and may be stopped."""
 _MOMENT: Final = 0.5
-"""Seconds for which an older release lets newer ones own, after one of theirs has gone."""
+"""Seconds for which a process lets members of a newer release own the store first."""
 _PAUSE: Final = 0.01
 _BITS: Final = 10
 
@@ -67,8 +67,10 @@ class Succession:
         """Ask the owner to hand the store over, if this process should own it, which it may; True
         if the owner has gone.
 
-        ``file`` has the claim from then on, until :meth:`end`.  Caller defers signals.
+        ``file`` is what this process leases by.  It has the claim until :meth:`end`.  Caller defers
+        signals.
         """
+        file.be_candidate(self._rank)
         if joined.revision < HANDS_OVER or joined.epoch == self._asked:
             return False
         theirs = rank_of(joined.release)
@@ -87,16 +89,23 @@ class Succession:
             self.end()
         return gone
 
-    def waits(self, env: Env, path: str, last: Joined | None, since: float) -> bool:
-        """Whether others should own the store before this process, which has waited since then.
-
-        ``last`` is what this process had of the last owner.
-        """
+    def waits(self, env: Env, path: str, since: float) -> bool:
+        """Whether others should own the store before this process, which has waited since then."""
         waited = time.monotonic() - since
-        mine = self._rank if self._claimed is None else self._rank + 1
-        if waited < _CLAIM and _is_claimed(env, path, mine):
-            return True
-        return last is not None and waited < _MOMENT and self._rank < rank_of(last.release)
+        if waited >= _CLAIM:
+            return False
+        try:
+            with env.open_directory(path) as directory:
+                file = place_of(directory).shared_file(SHARED, False)
+                try:
+                    newer = self._rank + 1
+                    if file.is_claimed(self._rank if self._claimed is None else newer):
+                        return True
+                    return waited < _MOMENT and file.has_candidate(newer)
+                finally:
+                    file.close()
+        except OSError:
+            return False  # there is no such file, or it tells this process nothing
 
     def end(self) -> None:
         """This process owns the store, or has joined: end its claim."""
@@ -118,18 +127,6 @@ def ask_for_handover(joined: Joined, wanted: dict[str, Any] | None) -> bool:
         return True
     except Error:
         return False  # it cannot, or does not answer in time
-
-
-def _is_claimed(env: Env, path: str, rank: int) -> bool:
-    try:
-        with env.open_directory(path) as directory:
-            file = place_of(directory).shared_file(SHARED, False)
-            try:
-                return file.is_claimed(rank)
-            finally:
-                file.close()
-    except OSError:
-        return False  # there is no such file, or it tells this process nothing
 
 
 class LastCalls:

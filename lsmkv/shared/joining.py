@@ -184,7 +184,6 @@ class Entrance:
         # A process that another one starts to own the store does not ask: its starter has.
         wants = (may_own or starts_owner) and not self._only_owns
         since = time.monotonic()
-        last = None if before is None else before.joined
         while True:
             if self.cancelled:
                 raise ClosedError("the database is closed")
@@ -192,9 +191,7 @@ class Entrance:
             if member is not None:
                 return member
             refusal: Error | None = None
-            others_first = wants and self._succession.waits(
-                self._system.env, self._path, last, since
-            )
+            others_first = wants and self._succession.waits(self._system.env, self._path, since)
             if may_own and not others_first:
                 try:
                     return self._own(before)

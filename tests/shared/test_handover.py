@@ -23,6 +23,7 @@ from lsmkv.shared.owner_process import OnlyOwner
 from lsmkv.shared.system.local import place_of
 from lsmkv.shared.system.release import RELEASE
 from lsmkv.shared.visiting import owner_status
+from lsmkv.testing import simulate
 
 Start = Callable[..., Other]
 
@@ -130,6 +131,23 @@ def test_an_older_release_neither_asks_nor_is_first(
         assert status is not None
         assert (status.pid, status.release) == (db.owner, RELEASE)
         assert status.members == sorted((os.getpid(), first.pid))
+
+
+@pytest.mark.skipif(lsmkv.COMPILED, reason="a compiled package is not copied")
+def test_a_member_of_a_newer_release_is_first_when_an_owner_closes(
+    path: Path, other: Start, tmp_path: Path
+) -> None:
+    """Which has opened the store for itself, and does not hand over."""
+    older = made_release(tmp_path / "releases", "0.0.9")
+    owner = other(before=older, create_if_missing=True)
+    first = other(before=older)
+    with SharedDB(path) as db:
+        assert owner("db.role") == "owner"
+        owner("db.close()")
+        first.ask("db.put(b'k', b'v')")
+        db.put(b"l", b"w")
+        assert first.answer() is None
+        assert (db.role, first("db.role")) == ("owner", "member")
 
 
 @pytest.mark.skipif(lsmkv.COMPILED, reason="a compiled package is not copied")
@@ -306,7 +324,9 @@ def test_who_is_asked(
         revision=revision, release=release, owner_does_more=not only_owns, epoch=7
     )
     joined.ask_in_section = ask
-    file: Any = SimpleNamespace(claim=calls.append, end_claim=calls.append)
+    file: Any = SimpleNamespace(
+        claim=calls.append, end_claim=calls.append, be_candidate=lambda rank: None
+    )
     succession = Succession({}, handover)
     assert succession.takes_over(joined, file, True) is asked
     assert (len(calls) > 0) is asked
@@ -322,3 +342,83 @@ def test_no_last_call_begins_once_the_owner_leaves() -> None:
     calls.wait()
     assert not calls.begin()
     calls.end()
+
+
+_KILLED = """
+from lsmkv import DB, SharedDB, OutcomeUnknownError
+from lsmkv.shared.owner_process import OnlyOwner
+
+OWNER = OnlyOwner
+
+def own(process, kept, run):
+    db = kept["owner"] = OWNER("/db", env=process.env, create_if_missing=True)
+    kept["open"] = True
+    while not db.closed and kept["writing"]:
+        run.sleep(0.001)
+    db.close()
+
+def write(process, kept, run, number, joined):
+    while "open" not in kept:
+        run.sleep(0.001)
+    with SharedDB("/db", env=process.env) as db:
+        joined.append(number)
+        while not kept["over"]:
+            run.sleep(0.001)  # time passes only while all wait
+            own = b"%d" % number
+            for _ in range(3):
+                db.update(b"n", lambda old: b"%d" % (int(old or 0) + 1))
+                kept["count"] += 1
+                db.put(own, b"%d" % kept["count"])
+                assert int(db.get(own)) <= kept["count"]
+        assert int(db.get(b"n")) >= kept["count"]
+    kept["writing"].remove(number)
+
+def ask(process, kept, run, joined):
+    while len(joined) < 2:
+        run.sleep(0.001)
+    with SharedDB("/db", env=process.env, handover=True, write_buffer_size=1 << 17) as db:
+        kept["asked"] = db.role
+        db.update(b"n", lambda old: b"%d" % (int(old or 0) + 1))
+        kept["count"] += 1
+
+def watch(kept, run, asker, joined):
+    while "asked" not in kept and not asker.killed:
+        run.sleep(0.001)
+    kept["over"] = True
+
+def program(run):
+    kept, joined = run.kept, []
+    kept.update(count=0, over=False, writing=[1, 2])
+    owner, asker = run.process("owner"), run.process("asker")
+    writers = [run.process("one"), run.process("two")]
+    owner.start(own, owner, kept, run)
+    for number, process in enumerate(writers):
+        process.start(write, process, kept, run, number + 1, joined)
+    asker.start(ask, asker, kept, run, joined)
+    run.start(watch, kept, run, asker, joined)
+    victim = run.seed % 3
+    if victim < 2:
+        while len(joined) < 2:
+            run.sleep(0.001)
+        (owner, asker)[victim].kill_after(1 + SPREAD * (run.seed // 3) + run.rng.randint(0, SPREAD))
+    run.join()
+    if victim == 2:
+        assert kept["asked"] == "owner", kept["asked"]
+        assert kept["owner"].closed
+    with DB("/db", env=run.env) as db:
+        assert int(db.get(b"n")) in (kept["count"], kept["count"] + (victim == 1))
+        db.check()
+"""
+
+
+def test_kills_in_the_middle_of_a_handover() -> None:
+    """Of the owner or of the one that asks, spread over their steps: nobody waits for ever, and no
+    write is lost."""
+    report = simulate(_KILLED.replace("SPREAD", "30"), seed=0, runs=15, most_steps=1_000_000)
+    assert report.failure is None, str(report)
+
+
+@pytest.mark.long
+def test_kills_at_each_step_of_a_handover() -> None:
+    report = simulate(_KILLED.replace("SPREAD", "2"), seed=0, runs=450, most_steps=1_000_000)
+    assert report.failure is None, str(report)

@@ -21,8 +21,9 @@ In the same way a process that reads on in a log leases it, and with it all late
 keeps each log if it, or an older one, is leased.  And a member that holds a lease with a name has a
 lock on a byte that stands for a number of that name and a moment, at which the lease ends: so the
 next owner knows that somebody has it, and until when.  One more byte is locked by the member that
-starts a process to own the store; and a process to which the owner hands the store over has a lock
-on a byte that stands for its release, until it owns the store.
+starts a process to own the store.  A member that may own the store has a lock on a byte that stands
+for its release; and one to which the owner hands the store over has another one until it owns the
+store.
 
 A process that can open the file can lock it, and so keep tables from being removed: its mode is
 0600, and an older file gets that mode.  A file with several names, or other content, is refused.
@@ -55,8 +56,10 @@ _EPOCHS: Final = 64
 _MEMBER: Final = struct.Struct("<II")
 _MEMBERS_AT: Final = _EPOCHS_AT + _EPOCHS * _EPOCH.size
 _SIZE: Final = _MEMBERS_AT + SLOTS * _MEMBER.size
+_FIRST_CANDIDATE: Final = 1 << 58
+"""The offset of the candidates of rank 0."""
 _FIRST_CLAIM: Final = 1 << 59
-"""The offset of the claim of rank 0."""
+"""The offset of the claims of rank 0."""
 RANKS: Final = 1 << 30
 """Ranks of releases are numbers below this."""
 _FIRST_NAME: Final = 1 << 60
@@ -304,6 +307,15 @@ class SharedFile:
         """End the claim, also in children that were forked meanwhile without this module's
         knowledge."""
         self._unlock(_STARTING)
+
+    def be_candidate(self, rank: int) -> None:
+        """Note that this process may own the store, by the rank of its release."""
+        self._lock(_FIRST_CANDIDATE + rank)
+
+    def has_candidate(self, rank: int) -> bool:
+        """Whether a process of that rank or a higher one may own the store, by any descriptor but
+        this one."""
+        return self._is_locked(_FIRST_CANDIDATE + rank, RANKS - rank)
 
     def claim(self, rank: int) -> None:
         """Claim the store, which its owner hands over, for a process of a release of that rank."""
