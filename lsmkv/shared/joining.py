@@ -151,6 +151,8 @@ class Entrance:
         """Set when the handle is closed meanwhile."""
         self.python = ""
         """The path of the Python that an owner is started with; empty if it is to be found."""
+        self._wants = False
+        """Whether this process may own the store, and so takes it over where it should."""
         self._joining: Joined | None = None
         self._lock: FileLock | None = None  # this member's part of LOCK
         self._unclaimed: Owning | None = None
@@ -182,12 +184,12 @@ class Entrance:
         else:
             wait = Wait(for_owner, for_owner)
         # A process that another one starts to own the store does not ask: its starter has.
-        wants = (may_own or starts_owner) and not self._only_owns
+        wants = self._wants = (may_own or starts_owner) and not self._only_owns
         since = time.monotonic()
         while True:
             if self.cancelled:
                 raise ClosedError("the database is closed")
-            member = self._join(wait.left, wants)
+            member = self._join(wait.left)
             if member is not None:
                 return member
             refusal: Error | None = None
@@ -383,11 +385,9 @@ class Entrance:
 
     # Joining
 
-    def _join(self, left: float, wants: bool) -> Member | None:
-        """Join the owner, within so many seconds; None if there is none, or none that answers.
-
-        ``wants``: this process may own the store, and takes it over if it should.
-        """
+    def _join(self, left: float) -> Member | None:
+        """Join the owner, within so many seconds; None if there is none, if it does not answer, or
+        has just handed over."""
         try:
             directory = open_database_directory(self._system.env, self._path, False)
         except NotFoundError:
@@ -395,7 +395,7 @@ class Entrance:
         try:
             joined = self._connect(directory, left)
             try:
-                if wants:
+                if self._wants:
                     self._take_over(joined)
                 return self._follow(directory, joined)
             except BaseException:

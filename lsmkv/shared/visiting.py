@@ -87,14 +87,16 @@ def _ask(directory: Directory, path: str, holder: int, ends: bool) -> OwnerStatu
     except (ConnectionError, OwnerGone):
         pass  # it closes the store, or has just begun to open it
     except Error:
-        if ends:
-            raise  # else an older release, which answers nobody but members
+        pass  # an older release, which answers nobody but members; or it does not answer in time
     finally:
         if joined is not None:
             joined.leave()
         file.close()
     if ends:
-        raise Error(f"{path}: process {status.pid} owns the store, and does not hand it over")
+        raise Error(
+            f"{path}: process {status.pid} owns the store, and does not hand it over: it uses the"
+            " store itself, has an older release, or does not answer"
+        )
     return status
 
 

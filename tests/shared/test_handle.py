@@ -262,13 +262,13 @@ def test_a_nested_call_while_the_next_owner_is_joined(path: Path, other: Start) 
         nested: list[str] = []
         real = entrance._join
 
-        def join() -> object:
+        def join(left: float) -> object:
             if not nested:
                 try:
                     db.put(b"nested", b"1")
                 except lsmkv.NestedCallError:
                     nested.append("refused")
-            return real()
+            return real(left)
 
         entrance._join = join  # type: ignore[method-assign, assignment]
         db.put(b"k", b"v")

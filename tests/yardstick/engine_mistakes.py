@@ -170,7 +170,7 @@ MISTAKES: tuple[Mistake, ...] = (
         "locks",
         "Entrance._supersede",
         "        if file.is_leased_in_epoch(epoch):\n",
-        "        while file.is_leased_in_epoch(epoch):\n            pause(1.0)\n        if False:\n",
+        "        while file.is_leased_in_epoch(epoch):\n            pause(1)\n        if False:\n",
         "Members that could own the store wait for one that cannot.",
     ),
     Mistake(
