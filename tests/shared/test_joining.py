@@ -348,17 +348,24 @@ def test_lock_timeout_ends_an_opening_whatever_it_waits_for(
 
 def test_lock_timeout_ends_the_wait_for_an_owner_that_does_not_open_the_store(path: Path) -> None:
     new(path).close()
-    with LocalEnv().open_directory(str(path)) as directory, directory.lock("LOCK"):
+    with LocalEnv().open_directory(str(path)) as directory, directory.lock("LOCK") as lock:
         assert isinstance(directory, LocalDirectory)
         file = place_of(directory).shared_file("SHARED", True)
         file.begin_epoch()
+        later = threading.Timer(15.0, lock.close)  # then it finds that no process owns the store
+        later.start()
         owns = f"process {os.getpid()}, which owns the shared store, has not answered"
         with pytest.raises(lsmkv.LockedError, match=owns) as error:
             new(path, may_own=False, lock_timeout=0.2)
+        later.cancel()
         assert error.value.pid == os.getpid()
         file.close()
+    owners: list[lsmkv.SharedDB] = []
+    later = threading.Timer(15.0, lambda: owners.append(new(path)))  # which it would join
+    later.start()
     with pytest.raises(lsmkv.LockedError, match="no process owns the shared store"):
         new(path, may_own=False, lock_timeout=0.2)
+    later.cancel()
 
 
 @pytest.mark.skipif(IS_DARWIN, reason="its name leads to the page")

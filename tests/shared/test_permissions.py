@@ -145,11 +145,18 @@ def test_its_opening_is_refused_at_once_if_nobody_shares_the_store(place: Path) 
     owner = Talking(OWN, path)
     owner.end()
     path.chmod(0o555)
-    later = threading.Timer(20.0, path.chmod, (0o755,))  # by which it may own the store
+    owners: list[Talking] = []
+
+    def own() -> None:
+        path.chmod(0o755)
+        owners.append(Talking(OWN, path))
+
+    later = threading.Timer(15.0, own)  # which it would join
     later.start()
     reader = Talking(READ, path)
     later.cancel()
-    reader.end()
+    for one in (reader, *owners):
+        one.end()
     assert reader.begun.startswith("[Errno 13] no process owns the shared store, and this one may")
     assert reader.begun.endswith(repr(str(path)))
 
