@@ -172,7 +172,9 @@ def test_other_options_are_handed_over_to_if_asked_for(path: Path) -> None:
     with new(path, write_buffer_size=1 << 17) as first:
         owner = first.owner
         first.put(b"k", b"v")
-        with new(path, write_buffer_size=1 << 18) as second:
+        with pytest.warns(RuntimeWarning, match="write_buffer_size is 131072, not 262144"):
+            second = new(path, write_buffer_size=1 << 18)
+        with second:
             assert second.owner == owner
         with new(path, write_buffer_size=1 << 17, handover=True) as second:
             assert second.owner == owner
@@ -194,7 +196,9 @@ def test_a_process_that_may_own_takes_over_if_asked_for(path: Path) -> None:
             assert (first.role, first.owner) == ("member", os.getpid())
         first.put(b"l", b"w")
         owner = first.owner
-        with SharedDB(path, handover=True, may_own=False, write_buffer_size=1 << 20) as second:
+        with pytest.warns(RuntimeWarning, match="write_buffer_size"):
+            second = SharedDB(path, handover=True, may_own=False, write_buffer_size=1 << 20)
+        with second:
             assert second.owner == owner != os.getpid()
 
 

@@ -209,15 +209,16 @@ def test_closing_ends_all_connections(path: Path) -> None:
 
 def test_writes_happen_in_the_order_in_which_they_came(db: SharedDB) -> None:
     """Whether they are synced or not."""
-    with greeted(db) as first, greeted(db) as second, db._store.lock.writers.guard:  # type: ignore[union-attr]
-        first.sendall(frame(WRITE, 1, b"\0" + encode_batch(0, [(b"x", b"0")])))
-        time.sleep(0.05)  # the owner's thread waits with it
-        first.sendall(frame(WRITE, 2, b"\1" + encode_batch(0, [(b"k", b"early")])))
-        second.sendall(frame(WRITE, 3, b"\0" + encode_batch(0, [(b"k", b"late")])))
-    while db.get(b"k") is None:
-        time.sleep(0.001)
-    time.sleep(0.05)
-    assert db.get(b"k") == b"late"
+    with greeted(db) as first, greeted(db) as second:
+        with db._store.lock.writers.guard:  # type: ignore[union-attr]
+            first.sendall(frame(WRITE, 1, b"\0" + encode_batch(0, [(b"x", b"0")])))
+            time.sleep(0.05)  # the owner's thread waits with it
+            first.sendall(frame(WRITE, 2, b"\1" + encode_batch(0, [(b"k", b"early")])))
+            second.sendall(frame(WRITE, 3, b"\0" + encode_batch(0, [(b"k", b"late")])))
+        while db.get(b"k") is None:
+            time.sleep(0.001)
+        time.sleep(0.05)
+        assert db.get(b"k") == b"late"
 
 
 _LATE = """
