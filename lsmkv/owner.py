@@ -7,8 +7,17 @@ from lsmkv.shared.owner import (
     CompactionUnderWay,
     Histogram,
     Owner,
+    ProcessFigures,
     Published,
     read_owner,
 )
 
-__all__ = ["OPERATIONS", "CompactionUnderWay", "Histogram", "Owner", "Published", "read_owner"]
+__all__ = [
+    "OPERATIONS",
+    "CompactionUnderWay",
+    "Histogram",
+    "Owner",
+    "ProcessFigures",
+    "Published",
+    "read_owner",
+]

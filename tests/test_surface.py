@@ -54,7 +54,7 @@ RECORDS = {
     *("SimulatedFailure", "SimulationReport"),
     *("Change", "PairChange", "Pruned", "ShardSurvey", "VersionSurvey"),
     *("Replay", "SettingReads", "TableReads"),
-    *("CompactionUnderWay", "Owner", "Published"),
+    *("CompactionUnderWay", "Owner", "ProcessFigures", "Published"),
 }
 """Classes of fields or members alone."""
 SAYS_ERRORS = re.compile(r"\b[Rr]aises?\b|\b\w+Error\b|\bErrors\b|errors and costs?\b")

@@ -70,9 +70,9 @@ class LevelCounts(ReadCounters):
         """Bytes of the tables that compactions into this level wrote."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)  # Stats derives from it
-class StoreCounts:
-    """What is counted once for a store."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LookupCounts:
+    """What lookups and scans did, that is counted once for a store."""
 
     def __init__(self) -> None:
         self.gets = 0
@@ -97,6 +97,14 @@ class StoreCounts:
         the block goes into the block cache, so that a lookup finds it there."""
         self.identity_check_bytes_read = 0
         """Bytes of those data blocks, as stored, trailers included."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)  # Stats derives from it
+class StoreCounts(LookupCounts):
+    """What is counted once for a store."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.writes = 0
         """Batches written; a put or a delete is a batch of one."""
         self.operations = 0
@@ -164,7 +172,7 @@ class Counters(StoreCounts):
         into.compaction_seconds += seconds
 
 
-def names_of(counts: StoreCounts | LevelCounts) -> list[str]:
+def names_of(counts: LookupCounts | ReadCounters) -> list[str]:
     """The counters by name, as they are declared; the same compiled and interpreted."""
     kind: Any = type(counts)
     names: list[str] = [
@@ -181,6 +189,18 @@ def names_of(counts: StoreCounts | LevelCounts) -> list[str]:
 
 LEVEL_COUNTERS: Final = names_of(LevelCounts())
 STORE_COUNTERS: Final = names_of(StoreCounts())
+LOOKUP_COUNTERS: Final = names_of(LookupCounts())
+READ_COUNTERS: Final = names_of(ReadCounters())
+
+
+def reads_of(counters: Counters) -> list[int]:
+    """What lookups and scans did: :data:`LOOKUP_COUNTERS`, then :data:`READ_COUNTERS` of each of
+    the levels 0 to 6."""
+    found: list[int] = [getattr(counters, name) for name in LOOKUP_COUNTERS]
+    for name in READ_COUNTERS:
+        for level in range(NUM_LEVELS):
+            found.append(getattr(counters.levels[level], name))
+    return found
 
 
 class BlockReads:

@@ -59,7 +59,10 @@ def _measure(store: Measurable, name: str | None) -> Measured:
     if published is None:
         with DB(path, read_only=True) as db:
             return db._measure(label)._replace(publishing=False)
-    return Measured(label, published.stats, published.latencies, True, published.time)
+    return Measured(
+        *(label, published.stats, published.latencies, True, published.time),
+        *(published.epoch, published.processes),
+    )
 
 
 def _published(path: str) -> Published | None:

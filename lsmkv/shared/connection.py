@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from lsmkv.engine.db.observe.process_words import LAYOUT
 from lsmkv.engine.errors import CorruptionError, Error, IOError, OutcomeUnknownError, raise_typed
 from lsmkv.engine.util.signals import LOOK_EVERY, deferred
+from lsmkv.shared.counting import Counting
 from lsmkv.shared.frames import (
     DONE,
     FAILED,
@@ -71,6 +73,8 @@ class Greeting:
         slot, pid, file = (one if isinstance(one, int) else -1 for one in numbers)
         if not (0 <= slot < SLOTS and pid >= 0 and file >= 0):
             raise CorruptionError("the owner's greeting is invalid")
+        self.counts = value.get("counts") is True
+        """Whether it reads what its members count."""
         self.only_owns = value.get("only_owns")
         """Whether that process does nothing but own the store; None of an older release."""
         revision, name = value.get("revision"), value.get("release")
@@ -105,6 +109,7 @@ class Connection:
         self.failed = False
         """Whether an answer may still come that nobody waits for."""
         self._until = 0.0  # until when to wait on where a wait has ended
+        self._passing = -1  # a descriptor that goes with the next message
 
     def greet(self, hello: dict[str, Any]) -> tuple[SharedPage, Greeting]:
         """Say who this process is; the page, which is the caller's to close, and the answer.
@@ -174,7 +179,10 @@ class Connection:
         """Send the message, if there is one, and receive the next frame."""
         whole = False
         try:
-            if message:
+            if self._passing >= 0:
+                fd, self._passing = self._passing, -1
+                self._system.sockets.send_with(self._socket, message, fd)
+            elif message:
                 self._socket.sendall(message, NO_SIGNAL)
             whole = True
             return self._receive(request)
@@ -195,6 +203,22 @@ class Connection:
         self.end()
         enough = self._withdraws and self._patience >= LEAST_PATIENCE
         return enough and bool(self._system.sockets.is_unread(self._socket))
+
+    def get_ready(self, held: int, counting: Counting | None) -> None:
+        """Say where this process holds the page, and hand over the memory that it counts in, if it
+        does."""
+        ready: dict[str, Any] = {"descriptor": held}
+        memory, fd = (None, -1) if counting is None else counting.hand_over()
+        try:
+            if fd >= 0:
+                ready["counts"] = LAYOUT
+                self._passing = fd
+            number_in(self.ask(lambda request: json_frame(READY, request, ready)))
+        finally:
+            if fd >= 0:
+                self._system.pages.close_descriptor(fd)
+        if counting is not None and memory is not None:
+            counting.begin(memory)
 
     def set_patience(self, seconds: float | None) -> None:
         """For how long each later wait may take."""
@@ -275,6 +299,7 @@ class Joined:
         head: Head,
         names: dict[str, str],
         patience: float | None,
+        counting: Counting,
     ) -> None:
         """:meth:`join` follows."""
         self._system = system
@@ -289,6 +314,8 @@ class Joined:
         """The first one, which no call uses: as long as it lives the owner notes where this process
         holds the page, and a new owner can find it."""
         self._closed = False
+        self.counting = counting
+        """What this handle counts, for owners that read it."""
         self.over: list[int] = []
         """Transactions that are over, which the owner does not know yet."""
         self.page: SharedPage
@@ -399,6 +426,7 @@ class Joined:
 
     def close(self) -> None:
         """Close all connections.  Calls of other threads that wait for an answer end."""
+        self.counting.copy()
         self._closed = True
         for connection in list(self._used):
             connection.end()
@@ -465,9 +493,8 @@ class Joined:
             self.revision = min(REVISION, greeting.revision)
             self.release = greeting.release
             held = page.fd if file is not None else self.page.fd
-            number_in(
-                connection.ask(lambda request: json_frame(READY, request, {"descriptor": held}))
-            )
+            counts = hold is not None and greeting.counts
+            connection.get_ready(held, self.counting if counts else None)
             connection.wait_outside(self._patience)
         except BaseException as error:
             stopped = isinstance(error, BlockingIOError) and self._system.sockets.is_stopped(socket)

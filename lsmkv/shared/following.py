@@ -28,6 +28,7 @@ from lsmkv.engine.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.engine.options import Options
 from lsmkv.engine.util.signals import deferred
 from lsmkv.engine.util.threads import pause
+from lsmkv.shared.counting import GETS, Counting
 from lsmkv.shared.system.shared_file import SharedFile
 from lsmkv.shared.system.shared_page import SEQUENCE, SUPERSEDED, VERSIONS, SharedPage
 
@@ -329,3 +330,36 @@ class SharedReader(Reader):
         if self._words[SEQUENCE] != self.store.versions.last_sequence:
             return self._catch_up(self.store)
         return None
+
+
+class CountedReader(SharedReader):
+    """A member's reader, whose owner publishes what it counts."""
+
+    def __init__(
+        self,
+        store: Store,
+        words: Any,
+        catch_up: Callable[[Store], ReadView | None],
+        counting: Counting,
+    ) -> None:
+        super().__init__(store, None, words, catch_up)
+        self._counting = counting
+        self._left: i64 = GETS
+
+    def get(
+        self, key: bytes, sequence: int, fill_cache: bool, view: View | None = None
+    ) -> bytes | None:
+        if self._left <= 0:
+            self._left = GETS
+            self._counting.copy()
+        self._left -= 1
+        if view is None and self._words[SEQUENCE] != self.store.versions.last_sequence:
+            self._counting.copy_at_times()
+            own = self._catch_up(self.store)
+            if own is not None:
+                view = own.view
+        return Reader.get(self, key, sequence, fill_cache, view)
+
+    def _see_all(self) -> ReadView | None:
+        self._counting.copy_at_times()
+        return super()._see_all()

@@ -9,7 +9,8 @@ kind      content              sense
 ========  ===================  ================================================================
 HELLO     JSON                 the member's protocol, and the names that its options give
 GREETING  JSON, and a page     the owner's epoch, and the slot of this connection
-READY     JSON                 where the member holds the page; answered by DONE
+READY     JSON, and perhaps    where the member holds the page, and what it counts in the memory
+          memory               that comes with it; answered by DONE
 WRITE     flag, batch          a batch as the log has it (``engine/format/batch.py``); 1: synced
 BEGIN     fixed64 each         a transaction begins, and these are over; DONE has its number
 END       fixed64              that transaction is over; not answered

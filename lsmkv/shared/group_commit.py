@@ -33,6 +33,8 @@ class MemberConnection:
         self.pid = pid
         self.received: list[bytes] = []
         """The beginning of a frame."""
+        self.passed = -1
+        """A descriptor that has come with what was received."""
         self.missing = 0
         """How many bytes of the frame are still to come, once its header is there."""
         self.welcome = False

@@ -66,7 +66,8 @@ from lsmkv.engine.util.signals import deferred
 from lsmkv.engine.util.threads import pause
 from lsmkv.shared.calls import RunMethod
 from lsmkv.shared.connection import Joined
-from lsmkv.shared.following import EpochOver, Leases, MemberFollower, SharedReader
+from lsmkv.shared.counting import Counting
+from lsmkv.shared.following import CountedReader, EpochOver, Leases, MemberFollower, SharedReader
 from lsmkv.shared.handover import Succession
 from lsmkv.shared.listener import Listener
 from lsmkv.shared.lock_holder import LockState, Look, Wait, look_at_lock
@@ -147,6 +148,8 @@ class Entrance:
         self._names = names_of(make_options(**arguments))
         if arguments.get("comparator") is None:
             del self._names["comparator"]  # the store's own order decides
+        self.counting = Counting(self._system)
+        """What the handle counts for its owners."""
         self.cancelled = False
         """Set when the handle is closed meanwhile."""
         self.python = ""
@@ -174,6 +177,8 @@ class Entrance:
         left, self._unclaimed = self._unclaimed, None
         if left is not None:
             return left  # of a call that was interrupted before it could have it
+        if before is not None:
+            self.counting.lost_owner()
         may_write = self._may_write()
         may_own = self._may_own and may_write
         starts_owner = self._starts_owner and may_write
@@ -223,6 +228,7 @@ class Entrance:
     def claim(self) -> None:
         """The handle has what :meth:`enter` has returned: the store exists from now on."""
         self._unclaimed = None
+        self.counting.found_owner()
         self._arguments.pop("create_if_missing", None)
         self._arguments.pop("error_if_exists", None)
 
@@ -326,6 +332,7 @@ class Entrance:
             assert isinstance(publishing, Publishing)
             assert writer is not None
             names = names_of(opened.options)
+            publishing.counts.wanted = opened.options.publish_stats
             listener = Listener(
                 *(self._system, opened.store, writer, publishing, names),
                 *(sent(opened.options), self._run_method, self._only_owns),
@@ -336,6 +343,8 @@ class Entrance:
             if self.leases is not None:
                 self.leases.forget_newest()
                 publishing.release_unread = self.leases.release_unread
+            publishing.counts.own = self.counting
+            self.counting.stop()
             publishing.file.announce(publishing.head, opened.store.versions.last_sequence)
             owning = Owning(opened, publishing, listener)
             if self._lock is not None:  # an owner's part is more
@@ -420,7 +429,10 @@ class Entrance:
             head = file.read_head()
             if head is None or not head.ready or head.is_elsewhere:
                 raise ConnectionRefusedError
-            joined = self._joining = Joined(self._system, file, head, self._names, self._patience)
+            self.counting.stop()
+            joined = self._joining = Joined(
+                self._system, file, head, self._names, self._patience, self.counting
+            )
             if self.cancelled:
                 raise ClosedError("the database is closed")
             joined.join(file, lambda: self._hold_lock(directory), left)
@@ -468,7 +480,12 @@ class Entrance:
         opened = OpenStore(self._system.env, directory, None, in_force(options, joined.options))
         opened.start(store, None, None)
         opened.follower = follower
-        opened.reader = SharedReader(store, None, joined.page.words, follower.catch_up)
+        words = joined.page.words
+        if self.counting.is_read:
+            self.counting.follow(store.counters)
+            opened.reader = CountedReader(store, words, follower.catch_up, self.counting)
+        else:
+            opened.reader = SharedReader(store, None, words, follower.catch_up)
         return Member(opened, joined, follower, place_of(directory).is_writable())
 
     def _open_view(

@@ -66,6 +66,8 @@ from lsmkv.shared.transactions import OwnerTransactions
 from lsmkv.shared.turns import OwnerTurns
 
 _CHUNK = 1 << 18
+_READY = 8192
+"""Bytes of a READY, and more."""
 _MOST_EVENTS = 256
 _MOMENT = 0.01
 """Seconds, in which others may give up a descriptor."""
@@ -259,7 +261,10 @@ class Listener:
 
     def _receive(self, member: MemberConnection) -> None:
         try:
-            size = member.socket.recv_into(self._buffer)
+            if member.welcome and not member.greeted:
+                size = self._receive_ready(member)
+            else:
+                size = member.socket.recv_into(self._buffer)
         except BlockingIOError:
             return
         except OSError:
@@ -302,6 +307,16 @@ class Listener:
         if at < len(data):
             member.received.append(data[at:])
 
+    def _receive_ready(self, member: MemberConnection) -> int:
+        """Receive what comes with a descriptor, perhaps; returns the number of bytes."""
+        content, fd = self._sockets.receive_with(member.socket, _READY)
+        if fd >= 0:
+            if member.passed >= 0:
+                self._publishing.counts.refuse(member.passed)
+            member.passed = fd
+        self._buffer[: len(content)] = content
+        return len(content)
+
     def _fail(self, member: MemberConnection, request: int, error: Exception) -> None:
         """End the connection of a member that has sent what it must not, and say why."""
         if not isinstance(error, CorruptionError | struct.error):
@@ -329,6 +344,10 @@ class Listener:
         self._transactions.end_all(member)
         self.leases.end(member)
         self.turns.end(member)
+        self._publishing.counts.end(member.slot)
+        fd, member.passed = member.passed, -1
+        if fd >= 0:
+            self._publishing.counts.refuse(fd)
         member.socket.close()
 
     def _send(self, member: MemberConnection, content: bytes) -> None:
@@ -411,6 +430,7 @@ class Listener:
             "release": release.RELEASE,
             "options": self.options,
             "withdraws": True,
+            "counts": publishing.counts.wanted,
         }
         message = json_frame(GREETING, request, greeting)
         try:
@@ -431,6 +451,9 @@ class Listener:
             raise CorruptionError("a member that does not say where it holds the page")
         self._publishing.file.note_member(member.slot, member.pid, fd)
         member.greeted = True
+        fd, member.passed = member.passed, -1
+        if fd >= 0:
+            self._publishing.counts.add(member.slot, member.pid, fd, ready.get("counts"))
         self._send(member, frame(DONE, request, NUMBER.pack(0)))
 
     def _answer(self, member: MemberConnection, request: int, error: BaseException) -> None:

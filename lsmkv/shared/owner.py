@@ -11,6 +11,7 @@ import os
 
 from lsmkv.engine.db.observe import published
 from lsmkv.engine.db.observe.histogram import Histogram
+from lsmkv.engine.db.observe.processes import ProcessFigures
 from lsmkv.engine.db.observe.published import CompactionUnderWay, Owner, Published
 from lsmkv.engine.db.observe.trace import OPERATIONS
 from lsmkv.engine.db.opening.directory import open_database_directory
@@ -24,6 +25,7 @@ __all__ = [
     "CompactionUnderWay",
     "Histogram",
     "Owner",
+    "ProcessFigures",
     "Published",
     "read_owner",
 ]

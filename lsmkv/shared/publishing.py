@@ -15,6 +15,7 @@ from lsmkv.engine.db.tree.sharing import Sharing
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.format.batch import Operation, batch_header
 from lsmkv.engine.format.filenames import SHARED
+from lsmkv.shared.counting import MemberCounts
 from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH, Head, SharedFile
 from lsmkv.shared.system.shared_page import SEQUENCE, VERSIONS, SharedPage
 from lsmkv.shared.system.system import System
@@ -56,6 +57,9 @@ class Publishing(Sharing):
         self._died: dict[int, int] = {}  # table: the first version that lacks it
         self._expected: _Expected | None = None
         self._noted: list[int] = []  # the slots of the batch that is being committed
+        self.epoch = head.epoch
+        self.counts = MemberCounts(system)
+        """What members count."""
         self.waiting = False
         """Whether a member waits for the next write."""
         self.release_unread: Callable[[], None] | None = None
@@ -149,6 +153,9 @@ class Publishing(Sharing):
         if self.release_unread is not None:
             self.release_unread()
         return self.file.is_log_leased(number)
+
+    def counted(self) -> list[tuple[int, str, list[int]]]:
+        return self.counts.rows()
 
     def leave(self) -> None:
         """Let ``SHARED`` be removed when the store is closed, unless a member still reads."""

@@ -16,6 +16,7 @@ from lsmkv.engine.errors import Error, LockedError, raise_typed
 from lsmkv.engine.format.filenames import SHARED
 from lsmkv.engine.util.signals import deferred
 from lsmkv.shared.connection import Joined, OwnerGone, result_in
+from lsmkv.shared.counting import Counting
 from lsmkv.shared.frames import CALL, json_frame
 from lsmkv.shared.handover import HANDS_OVER, STATUS, ask_for_handover
 from lsmkv.shared.lock_holder import LockState, look_at_lock
@@ -79,7 +80,7 @@ def _ask(directory: Directory, path: str, holder: int, ends: bool) -> OwnerStatu
     try:
         head = file.read_head()
         if head is not None and head.ready:
-            joined = Joined(LOCAL, file, head, {}, _PATIENCE)
+            joined = Joined(LOCAL, file, head, {}, _PATIENCE, Counting(LOCAL))
             joined.join(file)
             status = _status_of(joined)
             if not ends or (joined.revision >= HANDS_OVER and ask_for_handover(joined, None)):

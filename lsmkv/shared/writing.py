@@ -142,14 +142,24 @@ class MemberWriter(WritePath):
         condition: Callable[[], None] | None = None,
     ) -> None:
         assert condition is None  # a member's transactions are checked by the owner
+        counting = self._joined.counting
+        started = counting.now()
+        instead = self._send(operations, sync)
+        while isinstance(instead, MemberWriter):
+            instead = instead._send(operations, sync)
+        if instead is not None:
+            instead.write(operations, sync)
+        counting.wrote(started)
+
+    def _send(self, operations: list[Operation], sync: bool) -> WritePath | None:
+        """Write a batch; returns what is to write it instead, if its owner has gone before."""
         content = (b"\1" if sync else b"\0") + encode_batch(0, operations)
         joined = self._joined
         try:
             number_in(joined.ask(plain(WRITE, content), writes=True))
         except OwnerGone as gone:
-            instead = self._membership._resolve(joined, gone, sync)
-            if instead is not None:
-                instead.write(operations, sync)
+            return self._membership._resolve(joined, gone, sync)
+        return None
 
     def write_unless_changed(
         self, operations: list[Operation], sequence: int, keys: list[bytes]
@@ -172,6 +182,7 @@ class MemberWriter(WritePath):
         """
         batch = encode_batch(0, operations)
         joined = self._joined
+        started = joined.counting.now()
 
         def make(request: int) -> bytes:
             return commit_frame(request, transaction, sequence, sync, keys, ranges, batch)
@@ -179,7 +190,9 @@ class MemberWriter(WritePath):
         try:
             number_in(joined.ask(make, writes=True))
         except OwnerGone as gone:
-            return self._membership._resolve(joined, gone, sync) is None
+            if self._membership._resolve(joined, gone, sync) is not None:
+                return False
+        joined.counting.wrote(started)
         return True
 
     def sync(self) -> None:

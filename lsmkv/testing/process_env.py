@@ -256,10 +256,17 @@ class _Memory:
         self.words[TOKEN] = token
 
 
+class _Counts:
+    """Memory that a member counts in: no switch points, for nothing depends on what it says."""
+
+    def __init__(self, words: int) -> None:
+        self.words = [0] * words
+
+
 class _Mapped:
     """A descriptor of shared memory."""
 
-    def __init__(self, process: Process, memory: _Memory) -> None:
+    def __init__(self, process: Process, memory: _Memory | _Counts) -> None:
         self.process = process
         self.memory = memory
         self.fd = process.open(self)
@@ -293,7 +300,7 @@ class _Page(SharedPage):
 
     def __init__(self, process: Process, fd: int, writable: bool) -> None:
         mapped = process.opened(fd)
-        if not isinstance(mapped, _Mapped):
+        if not isinstance(mapped, _Mapped) or not isinstance(mapped.memory, _Memory):
             raise ValueError("not a page of a shared store")
         self._process = process
         self._memory = mapped.memory
@@ -329,7 +336,9 @@ class _Pages:
         self._process.at("looks for a page of another process")
         other = self._process.system.processes.get(pid)
         found = None if other is None or other.killed else other._descriptors.get(fd)
-        if not isinstance(found, _Mapped) or found.memory.words[TOKEN] != token:
+        if not isinstance(found, _Mapped) or not isinstance(found.memory, _Memory):
+            return None
+        if found.memory.words[TOKEN] != token:
             return None
         return _Page(self._process, _Mapped(self._process, found.memory).fd, False)
 
@@ -343,6 +352,17 @@ class _Pages:
                     found.close()
                 return True
         return False
+
+    def make_memory(self, words: int) -> tuple[_Counts, int]:
+        self._process.at("makes memory to count in")
+        memory = _Counts(words)
+        return memory, _Mapped(self._process, memory).fd
+
+    def map_memory(self, fd: int, words: int) -> _Counts | None:
+        self._process.at("maps memory of another process")
+        mapped = self._process.opened(fd)
+        memory = mapped.memory if isinstance(mapped, _Mapped) else None
+        return memory if isinstance(memory, _Counts) and len(memory.words) >= words else None
 
     def close_descriptor(self, fd: int) -> None:
         self._process.forget(fd)

@@ -19,6 +19,7 @@ from lsmkv.engine.counters import (
     LEVEL_COUNTERS,
     STORE_COUNTERS,
     LevelCounts,
+    LookupCounts,
     ReadCounters,
     StoreCounts,
     names_of,
@@ -117,9 +118,9 @@ def test_every_counter_says_what_it_means() -> None:
     """The first sentence of which is the help of its metric."""
     meanings = {
         kind.__name__: field_docs(kind.__module__, kind.__name__)
-        for kind in (ReadCounters, LevelCounts, StoreCounts)
+        for kind in (ReadCounters, LevelCounts, LookupCounts, StoreCounts)
     }
-    assert set(STORE_COUNTERS) == set(meanings["StoreCounts"])
+    assert set(STORE_COUNTERS) == {*meanings["LookupCounts"], *meanings["StoreCounts"]}
     assert set(LEVEL_COUNTERS) == set(meanings["ReadCounters"]) | set(meanings["LevelCounts"])
 
 

@@ -389,6 +389,10 @@ def looking_at_stores(db: DB, path: pathlib.Path) -> None:
         assert_type(live, owner.Published)
         assert_type(live.stats, lsmkv.Stats)
         assert_type(live.latencies["get"].percentile(99), int)
+        for process in live.processes:
+            assert_type(process, owner.ProcessFigures)
+            assert_type((process.pid, process.role), tuple[int, str])
+            assert_type(process.counters["gets"] + process.writes.count, int)
     settings = filter_lab.parse_settings("none block:10")
     found = filter_lab.replay(db, [b"k"], settings, report)
     assert_type(found.stored, filter_lab.SettingReads)

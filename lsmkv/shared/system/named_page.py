@@ -21,6 +21,7 @@ from typing import Any, Final
 from lsmkv.shared.system import shared_page
 from lsmkv.shared.system.shared_page import EPOCH, MAGIC, SEQUENCE, SIZE, SUPERSEDED, TOKEN
 
+SharedMemory = shared_page.SharedMemory
 close_descriptor = shared_page.close_descriptor
 
 try:
@@ -68,6 +69,24 @@ def make_page(epoch: int, token: int) -> tuple[SharedPage, int]:
     page.words[EPOCH] = epoch
     page.words[TOKEN] = token
     return page, reading
+
+
+def make_memory(words: int) -> tuple[SharedMemory, int]:
+    """As :func:`lsmkv.shared.system.shared_page.make_memory`; the name is gone at once."""
+    token = int.from_bytes(os.urandom(8), "little")
+    fd = _open(token, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    try:
+        _remove(token)
+        os.ftruncate(fd, 8 * words)
+        return SharedMemory(fd, words, True), fd
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def map_memory(fd: int, words: int) -> SharedMemory | None:
+    """As :func:`lsmkv.shared.system.shared_page.map_memory`."""
+    return shared_page.map_memory(fd, words, lambda _fd: True)
 
 
 def end_page(_members: list[tuple[int, int]], token: int) -> bool:

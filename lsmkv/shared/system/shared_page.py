@@ -26,9 +26,13 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
+from lsmkv.engine.env import forks
+from lsmkv.engine.env.descriptors import is_one_of_the_last
 from lsmkv.engine.env.local_file import Descriptor
 from lsmkv.engine.util.signals import deferred
 
@@ -159,6 +163,19 @@ def _is_sealed(fd: int) -> bool:
         return False  # no memory file
 
 
+def map_memory(
+    fd: int, words: int, is_sealed: Callable[[int], bool] = _is_sealed
+) -> SharedMemory | None:
+    """The memory of another process, for reading; None if it is no such memory, if it could be cut
+    while it is mapped, or if this process has used half of its descriptors."""
+    try:
+        if is_one_of_the_last(2 * fd) or os.fstat(fd).st_size < 8 * words or not is_sealed(fd):
+            return None
+        return SharedMemory(fd, words, False)
+    except (OSError, ValueError):
+        return None
+
+
 def find_page(pid: int, fd: int, token: int) -> SharedPage | None:
     """The page that a process has open under that descriptor; None if it has not, or has ended."""
     try:
@@ -190,6 +207,44 @@ def end_page(members: list[tuple[int, int]], token: int) -> bool:
                 found.close()
             return True
     return False
+
+
+class SharedMemory:
+    """Words of memory that a member counts in, and its owner reads (``shared/counting.py``).
+
+    A forked child has words of its own instead: those of the parent are the parent's.
+    """
+
+    def __init__(self, fd: int, words: int, writable: bool) -> None:
+        """``fd`` stays the caller's.  ``OSError``."""
+        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+        self._size = words
+        with forks.changing:
+            mapped = mmap.mmap(fd, 8 * words, access=access, **_NO_DESCRIPTOR)
+            self.words: Any = memoryview(mapped).cast("Q")
+            forks.note(self)
+
+    def close_in_child(self) -> None:
+        """In a forked child: touch the parent's memory no more."""
+        self.words = [0] * self._size
+
+
+_NO_DESCRIPTOR: Final[dict[str, Any]] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+"""A mapping keeps a descriptor of its own, otherwise."""
+
+
+def make_memory(words: int) -> tuple[SharedMemory, int]:
+    """Memory that this process writes, and a descriptor of it for another one.  ``OSError``."""
+    fd = linux.memfd_create("lsmkv counts", linux.MFD_CLOEXEC | linux.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(fd, 8 * words)
+        linux.fchmod(fd, 0o600)
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+        return SharedMemory(fd, words, True), fd
+    except BaseException:
+        os.close(fd)
+        raise
 
 
 def close_descriptor(fd: int) -> None:

@@ -69,4 +69,4 @@ class SharingEnv(Env):
     """Has what :mod:`lsmkv.shared.system.sockets` has."""
     pages: Any
     """Has what :mod:`lsmkv.shared.system.shared_page` has: ``SharedPage make_page end_page
-    close_descriptor``."""
+    make_memory map_memory close_descriptor``."""

@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from lsmkv.engine.counters import LEVEL_COUNTERS, STORE_COUNTERS, LevelCounts, StoreCounts
 from lsmkv.engine.db.observe.histogram import Histogram, bucket_of, largest_in
+from lsmkv.engine.db.observe.processes import COUNTED, ProcessFigures, all_of
 from lsmkv.engine.db.observe.trace import OPERATIONS
 from lsmkv.engine.stats import LevelStats, Stats
 from lsmkv.engine.util.source import field_docs
@@ -47,6 +48,10 @@ class Measured(NamedTuple):
     not, there are no counters, and they are left out.  None for a handle of this process."""
     published: float | None = None
     """When they were published: seconds since 1970."""
+    epoch: int = 0
+    """Of a shared store, the number of its owner's time; else 0."""
+    processes: Sequence[ProcessFigures] = ()
+    """Of a shared store, what each process has done."""
 
 
 class _Metric(NamedTuple):
@@ -75,6 +80,7 @@ def exposition(measured: Sequence[Measured]) -> str:
         _add(lines, metric, list(_samples(metric, stores)))
     _add(lines, _STORE, [f"lsmkv_store_info{{{store},{_about(one)}}} 1" for store, one in stores])
     _add(lines, _LATENCY, [line for store, one in stores for line in _latencies(store, one)])
+    _add_processes(lines, stores)
     _add(
         lines,
         _PUBLISHING,
@@ -129,25 +135,75 @@ def _about(one: Measured) -> str:
 
 def _latencies(store: str, one: Measured) -> Iterator[str]:
     """The samples of a histogram for each operation."""
-    name = _LATENCY.name
     for operation in OPERATIONS:
         latencies = one.latencies.get(operation)
-        if latencies is None:
-            continue
-        labels = f'{store},operation="{operation}"'
-        total = latencies.total
-        buckets = latencies.buckets()  # a copy: other threads continue to count
-        at = count = 0
-        for bound in _BOUNDS:
-            last = bucket_of(bound)
-            while at < len(buckets) and buckets[at][0] <= last:
-                count += buckets[at][1]
-                at += 1
-            yield f'{name}_bucket{{{labels},le="{bound / 1e9!r}"}} {count}'
-        count += sum(number for _, number in buckets[at:])
-        yield f'{name}_bucket{{{labels},le="+Inf"}} {count}'
-        yield f"{name}_count{{{labels}}} {count}"
-        yield f"{name}_sum{{{labels}}} {total / 1e9!r}"
+        if latencies is not None:
+            labels = f'{store},operation="{operation}"'
+            yield from _histogram(_LATENCY.name, labels, latencies)
+
+
+def _histogram(name: str, labels: str, latencies: Histogram) -> Iterator[str]:
+    total = latencies.total
+    buckets = latencies.buckets()  # a copy: other threads continue to count
+    at = count = 0
+    for bound in _BOUNDS:
+        last = bucket_of(bound)
+        while at < len(buckets) and buckets[at][0] <= last:
+            count += buckets[at][1]
+            at += 1
+        yield f'{name}_bucket{{{labels},le="{bound / 1e9!r}"}} {count}'
+    count += sum(number for _, number in buckets[at:])
+    yield f'{name}_bucket{{{labels},le="+Inf"}} {count}'
+    yield f"{name}_count{{{labels}}} {count}"
+    yield f"{name}_sum{{{labels}}} {total / 1e9!r}"
+
+
+# Processes that share a store
+
+
+def _add_processes(lines: list[str], stores: list[tuple[str, Measured]]) -> None:
+    """What the processes of shared stores have done: each of them, and all members together."""
+    shared = [(store, one) for store, one in stores if one.processes]
+    _add(lines, _EPOCH, [f"{_EPOCH.name}{{{store}}} {one.epoch}" for store, one in shared])
+    for metric in (_MEMBER_WRITES, _WITHOUT_OWNER):
+        samples = [
+            line
+            for store, one in shared
+            for line in _histogram(metric.name, store, all_of(one.processes, metric.field))
+        ]
+        _add(lines, metric, samples)
+    for metric in _declared():
+        if metric.field in COUNTED and metric.kind == "counter":
+            _add(lines, _of_process(metric), list(_process_samples(metric, shared)))
+    for metric in (_MEMBER_WRITES, _WITHOUT_OWNER):
+        name = metric.name.replace("lsmkv_", "lsmkv_process_")
+        samples = [
+            f"{name}_{what}{{{labels}}} {value!r}"
+            for labels, one in _labelled(shared)
+            for what, value in _totals(getattr(one, metric.field))
+        ]
+        _add(lines, metric._replace(name=name, kind="summary"), samples)
+
+
+def _labelled(stores: list[tuple[str, Measured]]) -> Iterator[tuple[str, ProcessFigures]]:
+    for store, one in stores:
+        for process in one.processes:
+            yield f'{store},pid="{process.pid}",role="{process.role}"', process
+
+
+def _totals(histogram: Histogram) -> list[tuple[str, float]]:
+    return [("count", histogram.count), ("sum", histogram.total / 1e9)]
+
+
+def _of_process(metric: _Metric) -> _Metric:
+    name = metric.name.removeprefix("lsmkv_level_").removeprefix("lsmkv_")
+    return metric._replace(name=f"lsmkv_process_{name}")
+
+
+def _process_samples(metric: _Metric, stores: list[tuple[str, Measured]]) -> Iterator[str]:
+    name = _of_process(metric).name
+    for labels, one in _labelled(stores):
+        yield f"{name}_total{{{labels}}} {one.counters[metric.field]}"
 
 
 def _label(name: str, value: str) -> str:
@@ -244,6 +300,30 @@ _LATENCY: Final = _Metric(
     "histogram",
     "seconds",
     "How long the calls of the store took, by operation.",
+    False,
+)
+_EPOCH: Final = _Metric(
+    "",
+    "lsmkv_epoch",
+    "gauge",
+    "",
+    "The number of the time of the owner of a shared store: each new owner adds 1.",
+    False,
+)
+_MEMBER_WRITES: Final = _Metric(
+    "writes",
+    "lsmkv_member_write_seconds",
+    "histogram",
+    "seconds",
+    "How long the writes of members took, waiting for the owner included.",
+    False,
+)
+_WITHOUT_OWNER: Final = _Metric(
+    "without_owner",
+    "lsmkv_without_owner_seconds",
+    "histogram",
+    "seconds",
+    "How long processes were without an owner, before they had this one.",
     False,
 )
 _PUBLISHING: Final = _Metric(

@@ -17,6 +17,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from lsmkv.engine.counters import LEVEL_COUNTERS, NUM_LEVELS, STORE_COUNTERS
 from lsmkv.engine.db.observe.histogram import Histogram
+from lsmkv.engine.db.observe.processes import (
+    COUNTED,
+    ProcessFigures,
+    as_plain,
+    histogram_as_plain,
+)
 from lsmkv.engine.db.observe.trace import OPERATIONS
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.errors import CorruptionError, raise_typed
@@ -78,6 +84,12 @@ class Published(NamedTuple):
     """Bytes at which a memtable is flushed."""
     trace: str | None
     """Where the owner writes a trace."""
+    epoch: int = 0
+    """Of a shared store, the number of this owner's time, counted from 1; 0 if the store is not
+    shared."""
+    processes: tuple[ProcessFigures, ...] = ()
+    """Of a shared store, what each process has done in this owner's time; the owner comes first,
+    and ``stats`` has the reads of all of them."""
 
 
 class Owner(NamedTuple):
@@ -132,9 +144,10 @@ def encode(published: Published) -> bytes:
     plain["format"] = FORMAT
     plain["stats"] = asdict(published.stats)
     plain["latencies"] = {
-        operation: {"total": latencies.total, "buckets": latencies.buckets()}
+        operation: histogram_as_plain(latencies)
         for operation, latencies in published.latencies.items()
     }
+    plain["processes"] = [as_plain(one) for one in published.processes]
     if published.compaction is not None:
         plain["compaction"] = published.compaction._asdict()
     return json.dumps(plain, separators=(",", ":")).encode() + b"\n"
@@ -165,6 +178,8 @@ def decode(content: bytes) -> Published:
         block_cache_capacity=_number(plain["block_cache_capacity"]),
         write_buffer_size=_number(plain["write_buffer_size"]),
         trace=None if trace is None else str(trace),
+        epoch=_number(plain.get("epoch", 0)),  # 0.2.0 does not publish these
+        processes=_processes(plain.get("processes", [])),
     )
 
 
@@ -205,6 +220,25 @@ def _record(kind: type[_Record], plain: Any, known: dict[str, Any]) -> _Record:
             values[field.name] = _seconds(value) if field.type == "float" else _number(value)
     made: _Record = kind(**values)
     return made
+
+
+def _processes(plain: Any) -> tuple[ProcessFigures, ...]:
+    if type(plain) is not list:
+        raise ValueError("not a list of processes")
+    return tuple([_process(one) for one in plain])
+
+
+def _process(plain: Any) -> ProcessFigures:
+    counters = plain["counters"]
+    if type(counters) is not dict:
+        raise ValueError("not the counters of a process")
+    return ProcessFigures(
+        _number(plain["pid"]),
+        str(plain["role"]),
+        {name: _number(counters.get(name, 0)) for name in COUNTED},
+        _histogram(plain["writes"]),
+        _histogram(plain["without_owner"]),
+    )
 
 
 def _histogram(plain: Any) -> Histogram:

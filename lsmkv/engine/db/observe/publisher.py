@@ -12,6 +12,7 @@ from typing import Final
 
 from lsmkv.engine.db.compact.background import Background
 from lsmkv.engine.db.observe.observer import Observer
+from lsmkv.engine.db.observe.processes import figures_of, with_members
 from lsmkv.engine.db.observe.published import CompactionUnderWay, Published, encode
 from lsmkv.engine.db.observe.trace import OPERATIONS
 from lsmkv.engine.db.tree.store import Store
@@ -115,11 +116,14 @@ class Publisher:
         view = store.open_view()
         options = store.options
         cache = options.block_cache
+        own = collect_stats(store, self._writer.log_is_mapped)
+        sharing = store.sharing
+        counted = [] if sharing is None else sharing.counted()
         return Published(
             pid=self._pid,
             time=time.time(),
             opened=self._opened,
-            stats=collect_stats(store, self._writer.log_is_mapped),
+            stats=with_members(own, [words for _, _, words in counted[1:]]) if counted else own,
             latencies=dict(zip(OPERATIONS, self._observer.latencies, strict=True)),
             compaction=self._compaction(),
             flushing=view.immutable is not None,
@@ -128,6 +132,13 @@ class Publisher:
             block_cache_capacity=0 if cache is None else cache.capacity,
             write_buffer_size=options.write_buffer_size,
             trace=options.trace,
+            epoch=0 if sharing is None else sharing.epoch,
+            processes=tuple(
+                [
+                    figures_of(pid, role, words, None if at else own)
+                    for at, (pid, role, words) in enumerate(counted)
+                ]
+            ),
         )
 
     def _compaction(self) -> CompactionUnderWay | None:

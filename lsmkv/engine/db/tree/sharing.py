@@ -18,6 +18,9 @@ from lsmkv.engine.util.ticket import Ticket
 class Sharing:
     """Wakes the threads of this process that wait for a write; no other process knows the store."""
 
+    epoch = 0
+    """The number of this owner's time, counted from 1; 0 if no other process knows the store."""
+
     def __init__(self) -> None:
         self._tickets: list[Any] = []
 
@@ -79,6 +82,11 @@ class Sharing:
     def is_log_leased(self, number: int) -> bool:
         """Whether another process may need the log of that number, which this one does not."""
         return False
+
+    def counted(self) -> list[tuple[int, str, list[int]]]:
+        """What each process counts, as ``db/observe/process_words.py`` has it: its id, its role,
+        and its words.  The owner's own comes first; [] if no other process knows the store."""
+        return []
 
     def close(self) -> None:
         """Nothing is published any more.  The store's lock is still held."""
