@@ -159,8 +159,9 @@ def test_what_it_leaves_out_of_a_damaged_log_is_a_warning_here(path: Path) -> No
     content = bytearray(log.read_bytes())
     content[100] ^= 1
     log.write_bytes(content)
-    with pytest.warns(lsmkv.RecoveryWarning), SharedDB(path, owner="process") as shared:
+    with pytest.warns(lsmkv.RecoveryWarning) as caught, SharedDB(path, owner="process") as shared:
         assert len(list(shared)) == 4
+    assert [one.filename for one in caught] == [__file__]
 
 
 def opened_by(process: int) -> list[str]:

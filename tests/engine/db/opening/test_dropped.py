@@ -13,7 +13,7 @@ import pytest
 from stores import flip, log_of
 
 import lsmkv
-from lsmkv import DB, DroppedLog, RecoveryReport, RecoveryWarning
+from lsmkv import DB, DroppedLog, RecoveryReport, RecoveryWarning, aio
 
 PUTS = 500
 
@@ -56,6 +56,13 @@ def test_an_opening_says_what_it_left_out(damaged: str, caplog: pytest.LogCaptur
     assert "484 writes" in caplog.text
     with DB(damaged) as db:  # nothing was left out by this one
         assert not db.recovery
+
+
+async def test_an_opening_in_another_thread_shows_the_users_line(damaged: str) -> None:
+    with pytest.warns(RecoveryWarning) as caught:
+        async with aio.DB(damaged) as db:
+            assert db.recovery
+    assert [one.filename for one in caught] == [__file__]
 
 
 def test_a_view_says_the_same_and_moves_nothing(damaged: str) -> None:
