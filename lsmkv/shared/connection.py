@@ -75,6 +75,8 @@ class Greeting:
             raise CorruptionError("the owner's greeting is invalid")
         self.counts = value.get("counts") is True
         """Whether it reads what its members count."""
+        self.proof = value.get("proof")
+        """What shows that the owner can read ``SHARED``; None of an older release."""
         self.only_owns = value.get("only_owns")
         """Whether that process does nothing but own the store; None of an older release."""
         revision, name = value.get("revision"), value.get("release")
@@ -110,6 +112,9 @@ class Connection:
         """Whether an answer may still come that nobody waits for."""
         self._until = 0.0  # until when to wait on where a wait has ended
         self._passing = -1  # a descriptor that goes with the next message
+        self.is_over: Callable[[], bool] | None = None
+        """Whether the owner has gone, and another process may have the name of its socket; asked
+        while the greeting is waited for."""
 
     def greet(self, hello: dict[str, Any]) -> tuple[SharedPage, Greeting]:
         """Say who this process is; the page, which is the caller's to close, and the answer.
@@ -229,6 +234,10 @@ class Connection:
         """Let the call that uses it end now, with :class:`OwnerGone`."""
         self._system.sockets.end(self._socket)
 
+    def has_hung_up(self) -> bool:
+        """Whether the owner has closed it, or is dead."""
+        return bool(self._system.sockets.has_hung_up(self._socket))
+
     def tell(self, kind: int, content: bytes) -> None:
         """Send what is not answered; :class:`OwnerGone` if that cannot be."""
         self._request += 1
@@ -270,10 +279,14 @@ class Connection:
     def wait_outside(self, seconds: float | None) -> None:
         """Let each wait take so long, and be interrupted."""
         self._until = 0.0
+        self.is_over = None
         self.set_patience(seconds)
 
     def _wait_on(self) -> None:
-        """Deliver signals; raises ``BlockingIOError`` once it has waited for long enough."""
+        """Deliver signals; raises ``BlockingIOError`` once it has waited for long enough, and
+        ``ConnectionResetError`` if who should answer has gone."""
+        if self.is_over is not None and self.is_over():
+            raise ConnectionResetError(errno.ECONNRESET, "the owner has gone")
         if time.monotonic() >= self._until:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         deferred.deliver()
@@ -302,10 +315,13 @@ class Joined:
         counting: Counting,
     ) -> None:
         """:meth:`join` follows."""
+        self.is_over: Callable[[], bool] | None = None
+        """Whether the owner has gone before it was joined."""
         self._system = system
         self._address: bytes = system.sockets.address_of(head.token, head.epoch)
         self._path = os.path.dirname(file.path)
         self._names = names
+        self._proofs = file.proofs()
         self._patience = patience
         self._head = head
         self._idle: list[Connection] = []
@@ -347,6 +363,7 @@ class Joined:
         self._presence, page = self._connect(file, hold, patience)
         assert page is not None
         self.page = page
+        self.is_over = None
 
     def ask(
         self,
@@ -478,9 +495,16 @@ class Joined:
             if self._closed:
                 raise ConnectionResetError(errno.ECONNRESET, "closed meanwhile")
             connection.wait_in_section(patience)
+            connection.is_over = self.is_over
+            if self._presence is not None:
+                connection.is_over = self._presence.has_hung_up
             hello = {"protocol": PROTOCOL, "names": self._names}
             hello |= {"revision": REVISION, "release": release.RELEASE}
+            if self._proofs is not None:
+                hello["proof"] = self._proofs.of_member
             page, greeting = connection.greet(hello)
+            if self._proofs is not None and greeting.proof != self._proofs.of_owner:
+                raise ConnectionResetError(errno.ECONNRESET, "another process answers")
             if page.words[EPOCH] != self._head.epoch:
                 raise ConnectionResetError(errno.ECONNRESET, "another owner answers")
             if file is not None and greeting.file != file.inode():

@@ -7,8 +7,9 @@ the member sends the next one.
 ========  ===================  ================================================================
 kind      content              sense
 ========  ===================  ================================================================
-HELLO     JSON                 the member's protocol, and the names that its options give
-GREETING  JSON, and a page     the owner's epoch, and the slot of this connection
+HELLO     JSON                 the member's protocol, the names that its options give, and a proof
+                               that it can read ``SHARED`` (none of revision 1)
+GREETING  JSON, and a page     the owner's epoch, the slot of this connection, and its own proof
 READY     JSON, and perhaps    where the member holds the page, and what it counts in the memory
           memory               that comes with it; answered by DONE
 WRITE     flag, batch          a batch as the log has it (``engine/format/batch.py``); 1: synced

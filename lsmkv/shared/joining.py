@@ -40,6 +40,7 @@ from __future__ import annotations
 import errno
 import math
 import time
+from functools import partial
 
 from lsmkv.engine.db.handles.transaction_turns import SharedQueue
 from lsmkv.engine.db.opening.directory import open_database_directory
@@ -74,7 +75,7 @@ from lsmkv.shared.lock_holder import LockState, Look, Wait, look_at_lock
 from lsmkv.shared.publishing import Publishing, begin_publishing
 from lsmkv.shared.starting import start_owner
 from lsmkv.shared.system.local import place_of
-from lsmkv.shared.system.shared_file import SharedFile
+from lsmkv.shared.system.shared_file import Head, SharedFile
 from lsmkv.shared.system.shared_page import SEQUENCE, TOKEN
 from lsmkv.shared.system.system import system_of
 from lsmkv.shared.turns import MemberTurns
@@ -429,10 +430,13 @@ class Entrance:
             head = file.read_head()
             if head is None or not head.ready or head.is_elsewhere:
                 raise ConnectionRefusedError
+            if _has_gone(directory, file, head):
+                raise ConnectionRefusedError
             self.counting.stop()
             joined = self._joining = Joined(
                 self._system, file, head, self._names, self._patience, self.counting
             )
+            joined.is_over = partial(_has_gone, directory, file, head)
             if self.cancelled:
                 raise ClosedError("the database is closed")
             joined.join(file, lambda: self._hold_lock(directory), left)
@@ -520,6 +524,14 @@ def _may_not_own(path: str) -> PermissionDeniedError:
         " lsmkv.DB(read_only=True) can read it"
     )
     return PermissionDeniedError(errno.EACCES, reason, path)
+
+
+def _has_gone(directory: Directory, file: SharedFile, head: Head) -> bool:
+    """Whether the owner of an epoch has ended: another process may have the name of its socket."""
+    if directory.lock_holder(LOCK) is None:
+        return True
+    newest = file.read_head()
+    return newest is None or newest.token != head.token
 
 
 def _wait_for_commit(store: Store) -> None:

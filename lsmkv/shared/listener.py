@@ -15,6 +15,7 @@ import errno
 import os
 import struct
 import time
+from _operator import _compare_digest as compare_digest  # hmac's, without what hmac imports
 from typing import Any
 
 from lsmkv.engine.db.handles.named_leases import NEVER
@@ -73,6 +74,10 @@ _MOMENT = 0.01
 """Seconds, in which others may give up a descriptor."""
 _SOON = LEAST_PATIENCE / 2
 """Seconds: a request that is not older was certainly not withdrawn."""
+_UNPROVED = (
+    "the owner answers only processes that can read the store's directory, and this one has not"
+    " shown that it can: it may be of a release of lsmkv that cannot"
+)
 _LONGEST_SLEEP = 3600.0
 """Seconds: a member says for how long it waits, and the system takes no more than some weeks."""
 
@@ -104,6 +109,7 @@ class Listener:
         """The owner's options, as members get them."""
         self.only_owns = only_owns
         """Whether this process does nothing but own the store."""
+        self._proofs = publishing.file.proofs()
         self._members: dict[int, MemberConnection] = {}  # by descriptor
         self._free_slots = list(range(SLOTS - 1, -1, -1))
         self._ident = 0
@@ -410,6 +416,9 @@ class Listener:
             )
             self._send(member, error_frame(request, Error(reason)))
             return
+        if not self._proves(member, hello.get("proof")):
+            self._send(member, error_frame(request, Error(_UNPROVED)))
+            return
         names = hello.get("names")
         member.visits = names == {}
         for what, name in () if member.visits else self._names.items():
@@ -431,12 +440,20 @@ class Listener:
             "options": self.options,
             "withdraws": True,
             "counts": publishing.counts.wanted,
+            "proof": None if self._proofs is None else self._proofs.of_owner,
         }
         message = json_frame(GREETING, request, greeting)
         try:
             self._sockets.send_with(member.socket, message, publishing.reading)
         except OSError:
             self._drop(member)
+
+    def _proves(self, member: MemberConnection, proof: object) -> bool:
+        """Whether a process can read ``SHARED``: it knows what is in it, or, if its release knows
+        nothing of that, has it open."""
+        if isinstance(proof, str) and self._proofs is not None:
+            return bool(compare_digest(proof.encode(), self._proofs.of_member.encode()))
+        return self._publishing.file.is_open_in(member.pid)
 
     def _refusal(self, what: str, name: str, given: object) -> Error:
         """The error of a process whose option has another name than the owner's."""

@@ -343,7 +343,7 @@ class Sockets:
 
     def has_hung_up(self, connected: _Socket) -> bool:
         self._process.at("looks whether the other end hung up")
-        return connected.ended and not connected.received
+        return (connected.gone or connected.ended) and not connected.received
 
     def is_stopped(self, connected: _Socket) -> bool:
         return bool(connected.other.process.stopped)

@@ -201,6 +201,9 @@ class _SharedFile(SharedFile):
         leases = {lease for one in found for lease in one.leases if lease >= FIRST_LOG}
         return sorted((lease, lease) for lease in leases)
 
+    def is_open_in(self, pid: int) -> bool:
+        return any(one.process.pid == pid for one in self._others(True))
+
     def _at(self, doing: str) -> None:
         self.process.at(doing)
         if self._fd < 0:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import errno
+import json
 import os
 import pickle
+import select
 import shutil
 import subprocess
 import threading
@@ -14,10 +17,18 @@ from pathlib import Path
 
 import pytest
 from others import Other, new
+from processes import IS_DARWIN, start
 
 import lsmkv
 from lsmkv.engine.env import mounts
 from lsmkv.engine.env.local import LocalEnv
+from lsmkv.shared.connection import Joined
+from lsmkv.shared.counting import Counting
+from lsmkv.shared.frames import DONE, GREETING, HEADER, NUMBER, frame, json_frame
+from lsmkv.shared.joining import Owning
+from lsmkv.shared.system.local import PAGES, SOCKETS, place_of
+from lsmkv.shared.system.shared_file import Head
+from lsmkv.shared.system.system import LOCAL
 
 Start = Callable[..., Other]
 
@@ -167,6 +178,134 @@ def test_network_file_systems_are_refused(
     lsmkv.DB(path, create_if_missing=True).close()
     with pytest.raises(lsmkv.IOError, match="cannot be shared"):
         new(path)
+
+
+STRANGER = """
+import json, os, socket, struct, sys
+HELLO, FRAME = 1, struct.Struct("<IBQ")
+names = [line.split()[-1] for line in open("/proc/net/unix") if f"@lsmkv-{sys.argv[2]}-" in line]
+def said(name, kind, content):
+    made = socket.socket(socket.AF_UNIX)
+    made.settimeout(20)
+    made.connect("\\0" + name[1:])
+    made.sendall(FRAME.pack(len(content), kind, 1) + content)
+    try:
+        data, fds, _, _ = socket.recv_fds(made, 65536, 1)
+    except ConnectionError:
+        return "", []
+    return data[FRAME.size:].decode(errors="replace"), fds
+common = {
+    "comparator": "leveldb.BytewiseComparator",
+    "filter policy": "leveldb.BuiltinBloomFilter2",
+    "prefix extractor": "none",
+}
+hello = {"protocol": 1, "revision": 2, "names": common}
+print(os.listdir(sys.argv[1]), flush=True)
+for name in names:
+    for more in ({}, {"proof": None}, {"proof": ""}, {"proof": 32 * "0"}, {"proof": 7}):
+        print(said(name, HELLO, json.dumps(hello | more).encode()), flush=True)
+    print(said(name, HELLO, json.dumps(hello | {"proof": "\\ud800"}).encode()), flush=True)
+    for kind in (4, 8, 3):
+        print(said(name, kind, b"{}"), flush=True)
+"""
+"""Finds the socket by its name alone, without the directory of the store."""
+
+
+def head_of(db: lsmkv.SharedDB) -> Head:
+    assert isinstance(db._part, Owning)
+    return db._part.publishing.head
+
+
+@pytest.mark.skipif(IS_DARWIN, reason="of Linux: names without a file, and /proc")
+def test_who_cannot_see_the_directory_does_not_join(path: Path) -> None:
+    """A container with the network and the user of its host: it sees the socket's name."""
+    before = unshare("-m")
+    with new(path) as db:
+        db.put(b"k", b"v")
+        hide = ("sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(path))
+        token = f"{head_of(db).token:016x}"
+        stranger = start(STRANGER, str(path), token, before=(*before, *hide))
+        out, _ = stranger.communicate()
+        assert stranger.returncode == 0
+        lines = out.decode().splitlines()
+        assert lines[0] == "[]"
+        answers = [ast.literal_eval(line) for line in lines[1:]]
+        refused = ["can read the store's directory" in text for text, _ in answers]
+        assert refused == 5 * [True] + 4 * [False], answers
+        assert not any(fds for _, fds in answers), "the page was handed over"
+        assert (db.members, db.get(b"k")) == ([], b"v")
+
+
+@pytest.mark.skipif(IS_DARWIN, reason="of Linux: names without a file, and /proc")
+def test_a_process_that_takes_the_name_of_a_killed_owner_owns_nothing(
+    path: Path, other: Start
+) -> None:
+    """It saw the name while the owner lived."""
+    owner = other(create_if_missing=True)
+    owner("db.put(b'k', b'v')")
+    name = owner("db._entrance._system.sockets.address_of(db._part.publishing.head.token, 1)")
+    with new(path) as member:
+        assert (member.role, member.get(b"k")) == ("member", b"v")
+        owner.kill()
+        taken = SOCKETS.listen(name)
+        member.put(b"k", b"w")
+        assert member.role == "owner"
+        taken.close()
+
+
+def test_an_owner_shows_that_it_can_read_the_directory(path: Path) -> None:
+    """Also where a process has the name of the last one, and ``LOCK`` has another."""
+    new(path).close()
+    with LocalEnv().open_directory(str(path)) as directory, directory.lock("LOCK"):
+        file = place_of(directory).shared_file("SHARED", True)
+        head = file.begin_epoch()
+        file.announce(head, 1)
+        page, reading = PAGES.make_page(head.epoch, head.token)
+        taken = SOCKETS.listen(SOCKETS.address_of(head.token, head.epoch))
+        asked: list[dict[str, object]] = []
+
+        def answer(proof: str) -> None:
+            select.select([taken], [], [])
+            accepted = SOCKETS.accept(taken)
+            accepted.setblocking(True)
+            asked.append(json.loads(accepted.recv(65536)[HEADER.size :]))
+            greeting = {"slot": 1, "pid": 1, "file": file.inode(), "proof": proof}
+            SOCKETS.send_with(accepted, json_frame(GREETING, 0, greeting), reading)
+            if accepted.recv(65536):
+                accepted.send(frame(DONE, 1, NUMBER.pack(0)))
+            accepted.close()
+
+        def join(proof: str) -> Joined:
+            joined = Joined(LOCAL, file, head, {}, 20.0, Counting(LOCAL))
+            thread = threading.Thread(target=answer, args=(proof,))
+            thread.start()
+            try:
+                joined.join(file)
+            finally:
+                thread.join()
+            return joined
+
+        proofs = file.proofs()
+        assert proofs is not None
+        with pytest.raises(ConnectionResetError, match="another process answers"):
+            join(proofs.of_member)
+        assert [one["proof"] for one in asked] == [proofs.of_member]
+        joined = join(proofs.of_owner)
+        joined.close()
+        joined.page.close()
+        for one in (taken, file, page):
+            one.close()
+        os.close(reading)
+
+
+@pytest.mark.skipif(IS_DARWIN, reason="of Linux: names without a file, and /proc")
+def test_a_member_of_a_release_without_proofs_joins(path: Path) -> None:
+    """The system says that it has the file open; and so does one of an owner without them."""
+    with new(path) as db:
+        os.truncate(path / "SHARED", 17472)
+        with new(path) as member:
+            member.put(b"k", b"v")
+            assert (member.role, db.get(b"k")) == ("member", b"v")
 
 
 def test_the_reasons_can_be_pickled() -> None:

@@ -12,6 +12,8 @@ Its content is small and is written by the owner alone, by the holder of ``LOCK`
     56    fixed64   its number there: a copy of it has others, and says nothing
     64    64 times  fixed64 epoch, fixed64 the last sequence that its owner has recovered
     1088  2048 x    fixed32 process id, fixed32 descriptor: where a member holds the page
+    17472 16 bytes  what a member of this epoch says to its owner, and
+    17488 16 bytes  what the owner answers: random, to prove that both can read this file
 
 A member leases a version by a shared lock on one byte, far beyond the content: the byte's offset
 says which version.  The kernel ends the lock with the process.  It is a lock of an open file
@@ -39,7 +41,7 @@ import os
 import struct
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from lsmkv.engine.env import forks
 from lsmkv.engine.env.local_file import refuse_links
@@ -55,7 +57,9 @@ _EPOCHS_AT: Final = 64
 _EPOCHS: Final = 64
 _MEMBER: Final = struct.Struct("<II")
 _MEMBERS_AT: Final = _EPOCHS_AT + _EPOCHS * _EPOCH.size
-_SIZE: Final = _MEMBERS_AT + SLOTS * _MEMBER.size
+_PROOF: Final = struct.Struct("<16s16s")
+_PROOFS_AT: Final = _MEMBERS_AT + SLOTS * _MEMBER.size
+_SIZE: Final = _PROOFS_AT + _PROOF.size
 _FIRST_CANDIDATE: Final = 1 << 58
 """The offset of the candidates of rank 0."""
 _FIRST_CLAIM: Final = 1 << 59
@@ -91,6 +95,13 @@ def network_namespace() -> int:
         return os.stat("/proc/self/ns/net").st_ino
     except OSError:
         return 0
+
+
+class Proofs(NamedTuple):
+    """What the two ends of a connection say to each other, in one epoch."""
+
+    of_member: str
+    of_owner: str
 
 
 class Head:
@@ -187,7 +198,19 @@ class SharedFile:
         self._set_size(_SIZE)
         head = Head(epoch, token, os.getpid(), False, network_namespace())
         self._write_head(head)
+        try:
+            self._write(os.urandom(_PROOF.size), _PROOFS_AT)  # before anybody looks for an owner
+        except OSError:
+            pass  # on a full disk: the owner asks the system who has the file open
         return head
+
+    def proofs(self) -> Proofs | None:
+        """Those of this epoch; None if its owner has written none.  An owner of an older release
+        cuts the file."""
+        content = self._read(_PROOF.size, _PROOFS_AT)
+        if len(content) < _PROOF.size or not any(content):
+            return None
+        return Proofs(*(proof.hex() for proof in _PROOF.unpack(content)))
 
     def _refuse_foreign(self) -> None:
         """A power cut leaves the magic, a part of it, or zeros."""
@@ -353,31 +376,44 @@ class SharedFile:
         Also for other processes than this one where the system does not tell (macOS).
         """
         found: list[Range] = []
-        ours = os.fstat(self._fd)
         if not _NAMES_HOLDERS:
+            ours = os.fstat(self._fd)
             if pid == os.getpid():
                 held = {byte for one in forks.noted() for byte in _held_through(one, ours)}
                 found += [(byte, byte) for byte in held if byte >= FIRST_LOG]
             return sorted(found)
-        place = f"/proc/{pid}"
+        for name in self._descriptors_of(pid):
+            try:
+                with open(f"/proc/{pid}/fdinfo/{name}", "rb") as file:
+                    content = file.read()
+            except OSError:
+                continue  # it has just been closed
+            for line in content.splitlines():
+                if line.startswith(b"lock:"):
+                    start, end = line.split()[-2:]
+                    if end != b"EOF" and int(start) >= FIRST_LOG:
+                        found.append((int(start), int(end)))
+        return sorted(found)
+
+    def is_open_in(self, pid: int) -> bool:
+        """Whether a process has this file open; False where the system does not tell."""
+        return bool(self._descriptors_of(pid))
+
+    def _descriptors_of(self, pid: int) -> list[str]:
+        """The descriptors of this file that a process has, as the system says it."""
+        found: list[str] = []
+        ours = os.fstat(self._fd)
+        place = f"/proc/{pid}/fd"
         try:
-            for name in os.listdir(f"{place}/fd"):
+            for name in os.listdir(place):
                 try:
-                    status = os.stat(f"{place}/fd/{name}")
-                    if not os.path.samestat(status, ours):
-                        continue
-                    with open(f"{place}/fdinfo/{name}", "rb") as file:
-                        content = file.read()
+                    if os.path.samestat(os.stat(f"{place}/{name}"), ours):
+                        found.append(name)
                 except OSError:
-                    continue  # it has just been closed
-                for line in content.splitlines():
-                    if line.startswith(b"lock:"):
-                        start, end = line.split()[-2:]
-                        if end != b"EOF" and int(start) >= FIRST_LOG:
-                            found.append((int(start), int(end)))
+                    pass  # it has just been closed
         except OSError:
             pass
-        return sorted(found)
+        return found
 
     def leases_in(self, ranges: list[Range]) -> tuple[list[int], int | None]:
         """The versions in such ranges, and the oldest log; None if there is no log."""

@@ -198,10 +198,9 @@ def is_unread(connected: Any) -> bool:
 
 
 def has_hung_up(connected: Any) -> bool:
-    """Whether the other end of a connection that never blocks sends nothing more, and nothing that
-    it has sent is left."""
+    """Whether the other end sends nothing more, and nothing that it has sent is left."""
     try:
-        return not connected.recv(1, module.MSG_PEEK)
+        return not connected.recv(1, module.MSG_PEEK | module.MSG_DONTWAIT)
     except BlockingIOError:
         return False
     except OSError:

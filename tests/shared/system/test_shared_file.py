@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import IS_DARWIN
 
 from lsmkv.engine.env.local import LocalDirectory, LocalEnv
 from lsmkv.engine.errors import CorruptionError
@@ -202,3 +203,27 @@ def test_what_a_power_cut_has_left_of_it(directory: LocalDirectory, file: Shared
     for left in (content[:5], bytes(5), bytes(len(content))):
         path.write_bytes(left)
         assert file.begin_epoch().epoch == 1
+
+
+def test_proofs_are_of_one_epoch(directory: LocalDirectory, file: SharedFile) -> None:
+    assert file.proofs() is None
+    seen = set()
+    for _ in range(3):
+        file.begin_epoch()
+        proofs = place_of(directory).shared_file("SHARED", False).proofs()
+        assert proofs is not None
+        assert [len(proof) for proof in proofs] == [32, 32]
+        seen |= set(proofs)
+    assert len(seen) == 6
+    path = Path(directory.path, "SHARED")
+    content = path.read_bytes()
+    for left in (content[:17472], content[:-1], content[:17472] + bytes(32)):
+        path.write_bytes(left)
+        assert file.proofs() is None, "an older release cuts the file; a full disk leaves zeros"
+
+
+@pytest.mark.skipif(IS_DARWIN, reason="the system does not say what a process has open")
+def test_who_has_the_file_open(directory: LocalDirectory, file: SharedFile) -> None:
+    assert file.is_open_in(os.getpid())
+    assert not file.is_open_in(os.getppid())
+    assert not file.is_open_in(0)
