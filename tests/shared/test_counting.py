@@ -135,7 +135,7 @@ def test_members_hand_their_counts_to_the_next_owner(path: Path, other: Start) -
 
 
 def test_where_nobody_publishes_nothing_is_handed_over(path: Path) -> None:
-    with new(path), SharedDB(path, publish_stats=True) as member:
+    with new(path), SharedDB(path) as member:
         counting = member._entrance.counting
         member.put(b"k", b"v")
         for _ in range(GETS):
