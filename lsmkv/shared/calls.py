@@ -67,8 +67,10 @@ class Calls:
 
         try:
             try:
-                name = str(call.get("method"))
-                result = self._run_method(name, call.get("arguments", {}), tell)
+                arguments = call.get("arguments", {})
+                if "ends" in call:
+                    arguments = arguments | {"ends": call["ends"]}
+                result = self._run_method(str(call.get("method")), arguments, tell)
                 answer = json_frame(RESULT, request, {"result": result})
             except ClosedError:
                 answer = frame(LEAVING, request)

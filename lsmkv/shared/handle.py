@@ -14,6 +14,7 @@ from typing import Any
 
 from mypy_extensions import mypyc_attr
 
+from lsmkv.engine.db.admin.ingest import as_paths
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.db.handles.transaction_turns import Turns
 from lsmkv.engine.db.opening.open import OpenStore
@@ -49,14 +50,14 @@ from lsmkv.shared.writing import (
     fate_without_owner,
 )
 
-_WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables", "checkpoint", "ingest"))
+_WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables"))
 _READS = frozenset(("leases",))
 """What a process may call that may not write."""
-_ONCE = frozenset(("checkpoint", "ingest", "acknowledge_recovery"))
+_ONCE = frozenset(("ingest", "acknowledge_recovery"))
 """What must not be done twice."""
 _PAUSE = 0.01
 """Seconds between two looks whether the store is closed."""
-_CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "leases"}
+_CALLS = _WITH_PROGRESS | {"sync", "flush", "leases"}
 
 
 @described
@@ -284,10 +285,19 @@ class SharedHandle(DB):
         return self._entrance.recovered_after(joined.epoch, part)
 
     def _call_owner(
-        self, method: str, arguments: dict[str, Any], progress: Progress | None = None
+        self,
+        method: str,
+        arguments: dict[str, Any],
+        progress: Progress | None = None,
+        ends: list[bytes] | None = None,
     ) -> Any:
-        """Run a method where the store is owned: here, or in the owner's process."""
-        call = {"method": method, "arguments": _as_json(arguments)}
+        """Run a method where the store is owned: here, or in the owner's process.
+
+        ``ends`` show to the owner that this process can read the files that it names.
+        """
+        call: dict[str, Any] = {"method": method, "arguments": _as_json(arguments)}
+        if ends is not None:
+            call["ends"] = [end.hex() for end in ends]
         while True:
             part = self._part
             if not isinstance(part, Member):
@@ -306,28 +316,39 @@ class SharedHandle(DB):
                 self._rejoin(part)
 
     def _run_method(self, name: str, arguments: dict[str, Any], tell: Callable[..., None]) -> Any:
-        """Run a method that a member asks for."""
+        """Run a method that a member asks for.
+
+        None has the owner write to a path, and it reads only files that the member can read.
+        """
         if name == HANDOVER:
             return self._hand_over(arguments.get("wanted"))
         if name == STATUS:
             part = self._part
             return {"members": part.listener.members if isinstance(part, Owning) else []}
-        if name not in _CALLS:
+        if name not in _CALLS and name not in _ONCE:
             raise ValueError(f"no member may call {name!r}")
-        given = _from_json(arguments)
-        if name in _WITH_PROGRESS:
-            given["progress"] = tell
         if name not in _ONCE:
+            given = _from_json(arguments)
+            if name in _WITH_PROGRESS:
+                given["progress"] = tell
             return getattr(self, name)(**given)
         may_begin = self._last_calls.begin()
         try:
             if may_begin:
-                return getattr(self, name)(**given)
+                if name == "ingest":
+                    return self._ingest_for_member(arguments, tell)
+                return self.acknowledge_recovery()
         finally:
             self._last_calls.end()
         while not self._opened.released:
             pause(_PAUSE)
         raise ClosedError("the database is closed")  # the member asks the next owner
+
+    def _ingest_for_member(self, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
+        paths, ends = as_paths(arguments["files"]), arguments.get("ends")
+        if not isinstance(ends, list) or len(ends) != len(paths):
+            raise Error("a member of this release of lsmkv cannot have files ingested")
+        self._ingest(paths, [bytes.fromhex(end) for end in ends], tell)
 
     def _hand_over(self, wanted: object) -> bool:
         """Close the store for a process that asks for it.  False if this process stays the owner.

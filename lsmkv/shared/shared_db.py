@@ -18,7 +18,7 @@ from typing import Any, Literal, Unpack
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.engine.db.admin.ingest import as_paths
+from lsmkv.engine.db.admin.ingest import as_paths, ends_of
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.db.handles.named_leases import NEVER, Holders, NamedLease
 from lsmkv.engine.db.handles.transaction import Isolation, Transaction, refuse_unknown
@@ -305,19 +305,26 @@ class SharedDB(SharedHandle):
             super().rewrite_tables(progress=progress)
 
     def checkpoint(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
-        """:meth:`DB.checkpoint`, at the owner.  A relative path is this process's."""
-        if self._is_member():
-            self._call_owner("checkpoint", {"path": absolute(os.fsdecode(path))}, progress)
-        else:
-            super().checkpoint(path, progress=progress)
+        """:meth:`DB.checkpoint`, by this process, also at a member."""
+        part = self._part
+        if self._is_member() and isinstance(part, Member) and not part.may_write:
+            raise denied(part.opened.directory.path)
+        super().checkpoint(path, progress=progress)
 
     def ingest(
         self, files: Iterable[str | os.PathLike[str]], *, progress: Progress | None = None
     ) -> None:
-        """:meth:`DB.ingest`, at the owner.  Relative paths are this process's."""
+        """:meth:`DB.ingest`, at the owner.  Relative paths are this process's.
+
+        :class:`Error` if the owner finds another file at a path, as it does in another container.
+        """
         if self._is_member():
             paths = [absolute(path) for path in as_paths(files)]
-            self._call_owner("ingest", {"files": paths}, progress)
+            try:
+                ends = ends_of(self._opened.env, paths)
+            except OSError as error:
+                raise_typed(error)
+            self._call_owner("ingest", {"files": paths}, progress, ends)
         else:
             super().ingest(files, progress=progress)
 

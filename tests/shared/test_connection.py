@@ -80,10 +80,10 @@ def test_what_the_owner_refuses_is_raised_and_the_connection_is_used_again(
 ) -> None:
     other(create_if_missing=True)
     with new(path) as db:
-        (tmp_path / "taken").mkdir()
+        (tmp_path / "no table").write_bytes(b"anything")
         for _ in range(3):
-            with pytest.raises(lsmkv.IOError):
-                db.checkpoint(tmp_path / "taken")
+            with pytest.raises(lsmkv.CorruptionError):
+                db.ingest([tmp_path / "no table"])
         assert len(part_of(db).joined._idle) == 1
 
 
@@ -120,10 +120,10 @@ def test_a_call_that_is_refused_leaves_the_connection_its_patience(
     path: Path, other: Start, tmp_path: Path
 ) -> None:
     owner = other(create_if_missing=True)
-    (tmp_path / "taken").mkdir()
+    (tmp_path / "no table").write_bytes(b"anything")
     with new(path, patience=0.2, may_own=False) as db:
-        with pytest.raises(lsmkv.IOError):
-            db.checkpoint(tmp_path / "taken")
+        with pytest.raises(lsmkv.CorruptionError):
+            db.ingest([tmp_path / "no table"])
         owner.stop()
         with pytest.raises(lsmkv.IOError, match="does not answer"):
             db.put(b"k", b"v")

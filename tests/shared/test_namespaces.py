@@ -180,6 +180,12 @@ def test_network_file_systems_are_refused(
         new(path)
 
 
+def hidden(path: Path) -> tuple[str, ...]:
+    """The command that starts a process for which something else lies at a path."""
+    hide = ("sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(path))
+    return (*unshare("-m"), *hide)
+
+
 STRANGER = """
 import json, os, socket, struct, sys
 HELLO, FRAME = 1, struct.Struct("<IBQ")
@@ -219,12 +225,10 @@ def head_of(db: lsmkv.SharedDB) -> Head:
 @pytest.mark.skipif(IS_DARWIN, reason="of Linux: names without a file, and /proc")
 def test_who_cannot_see_the_directory_does_not_join(path: Path) -> None:
     """A container with the network and the user of its host: it sees the socket's name."""
-    before = unshare("-m")
     with new(path) as db:
         db.put(b"k", b"v")
-        hide = ("sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(path))
         token = f"{head_of(db).token:016x}"
-        stranger = start(STRANGER, str(path), token, before=(*before, *hide))
+        stranger = start(STRANGER, str(path), token, before=hidden(path))
         out, _ = stranger.communicate()
         assert stranger.returncode == 0
         lines = out.decode().splitlines()
@@ -306,6 +310,44 @@ def test_a_member_of_a_release_without_proofs_joins(path: Path) -> None:
         with new(path) as member:
             member.put(b"k", b"v")
             assert (member.role, db.get(b"k")) == ("member", b"v")
+
+
+def test_a_member_names_no_path_that_it_cannot_reach(
+    path: Path, other: Start, tmp_path: Path
+) -> None:
+    """In a container that shares the volume, but not the rest of the files."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    with lsmkv.TableWriter(outside / "secret.ldb") as table:
+        table.add(b"secret", b"s")
+    (outside / "text").write_bytes(b"text")
+    with new(path) as db:
+        inside = other(before=hidden(outside))
+        assert inside("db.role") == "member"
+        inside("db.put(b'k', b'v')")
+        inside(f"db.checkpoint({str(outside / 'copy')!r})")
+        assert sorted(os.listdir(outside)) == ["secret.ldb", "text"]
+        assert inside(f"dict(lsmkv.DB({str(outside / 'copy')!r}))") == {b"k": b"v"}
+
+        found = []
+        for name in ("secret.ldb", "text", "none"):
+            file = str(outside / name)
+            assert inside(f"db.ingest([{file!r}])").startswith("IOError: [Errno 2]")
+            for ends in (None, [], [b""], [b"text"], [bytes(512)]):
+                call = f"db._call_owner('ingest', dict(files=[{file!r}]), None, {ends})"
+                found.append(inside(call))
+            call = f"db._call_owner('checkpoint', dict(path={str(outside / 'new')!r}))"
+            found.append(inside(call))
+        refused = ("does not find the file", "cannot have files ingested", "no member may call")
+        expected = [1, 1, 0, 0, 0, 2] * 3
+        expected[9] = -1  # it knows how that one ends, which is no table
+        kinds = [
+            next((at for at, text in enumerate(refused) if text in str(answer)), -1)
+            for answer in found
+        ]
+        assert kinds == expected, found
+        assert sorted(os.listdir(outside)) == ["secret.ldb", "text"]
+        assert dict(db) == {b"k": b"v"}
 
 
 def test_the_reasons_can_be_pickled() -> None:

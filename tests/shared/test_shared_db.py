@@ -106,6 +106,7 @@ def test_methods_that_run_at_the_owner(path: Path, other: Start, tmp_path: Path)
         first("told = []; db.compact_range(b'a', b'z', progress=lambda *step: told.append(step))")
         assert first("told[-1][2]") == "done"
         first("db.sync(); db.rewrite_tables()")
+        first("db.put(b'k', b'v')")
         first(f"db.checkpoint({str(tmp_path / 'copy')!r})")
         with DB(tmp_path / "copy") as copy:
             assert dict(copy) == {b"k": b"v"}

@@ -27,7 +27,7 @@ from lsmkv.engine.db.tree.merge import live_entries, merge
 from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.db.tree.table_output import TableOutput, remove_table
 from lsmkv.engine.db.write.writer import Writer
-from lsmkv.engine.env.base import Env
+from lsmkv.engine.env.base import Env, RandomAccessFile
 from lsmkv.engine.errors import ClosedError, CorruptionError, Error
 from lsmkv.engine.format.filenames import table_name
 from lsmkv.engine.format.keys import (
@@ -50,6 +50,12 @@ _TAG = pack(b"", INGEST_SEQUENCE, KIND_VALUE)
 _READAHEAD = 256 * 1024
 _CHUNK = 1  # one block at a time: a table may end after any of them
 _NO_LIMIT = 1 << 62
+_END = 512
+"""Bytes.  A table ends with its index, its checksum and the footer."""
+_ANOTHER = (
+    "the owner of the store does not find the file there that the process has which asks for it"
+    " (in another container?)"
+)
 _LARGEST_ON_LEVEL_0 = 64
 """Times ``max_file_size``: where level 0 overlaps, a few large tables cause no write stall."""
 
@@ -59,6 +65,24 @@ def as_paths(files: Iterable[str | os.PathLike[str]]) -> list[str]:
     if isinstance(files, (str, bytes, os.PathLike)):
         raise TypeError("ingest takes several paths: put a single one into a list")
     return [os.fsdecode(path) for path in files]
+
+
+def ends_of(env: Env, paths: list[str]) -> list[bytes]:
+    """The last bytes of each file: they show to another process that this one can read it."""
+    ends: list[bytes] = []
+    for path in paths:
+        with _open_file(env, path) as file:
+            ends.append(_end_of(file))
+    return ends
+
+
+def _open_file(env: Env, path: str) -> RandomAccessFile:
+    with env.open_directory(os.path.dirname(path) or ".") as directory:
+        return directory.open(os.path.basename(path))
+
+
+def _end_of(file: RandomAccessFile) -> bytes:
+    return file.read(max(0, file.size - _END), min(file.size, _END))
 
 
 class _IngestedFile:
@@ -85,13 +109,16 @@ class Ingestion:
         env: Env,
         paths: list[str],
         progress: Progress | None,
+        ends: list[bytes] | None = None,
     ) -> None:
-        """``env`` has the files; it may differ from the store's."""
+        """``env`` has the files; it may differ from the store's.  With ``ends``, those of
+        :func:`ends_of` in another process, each file must end so."""
         self._store = store
         self._background = background
         self._env = env
         self._paths = paths
         self._progress = progress
+        self._ends = ends
         self._compare = store.comparator.user_comparator.compare
         self._groups: list[list[_IngestedFile]] = []
         self._total = 0  # bytes of all sources
@@ -173,7 +200,7 @@ class Ingestion:
 
     def _source(self, path: str, place: int) -> _IngestedFile | None:
         """The file's first and last key; None for a table without entries."""
-        table, size = self._open(path)
+        table, size = self._open(path, place)
         try:
             edges = first_and_last_key(table)
         finally:
@@ -184,15 +211,28 @@ class Ingestion:
             path, place, size, _user_key(edges[0], path), _user_key(edges[1], path)
         )
 
-    def _open(self, path: str) -> tuple[Table, int]:
+    def _open(self, path: str, place: int) -> tuple[Table, int]:
         """The table, and its length in bytes."""
-        with self._env.open_directory(os.path.dirname(path) or ".") as directory:
-            file = directory.open(os.path.basename(path))
+        file = self._open_named(path, place)
         try:
             return Table(self._store.options, file), file.size
         except BaseException:
             file.close()
             raise
+
+    def _open_named(self, path: str, place: int) -> RandomAccessFile:
+        """The file; if another process has named it, only the one that this process can read."""
+        ends = self._ends
+        if ends is None:
+            return _open_file(self._env, path)
+        try:
+            file = _open_file(self._env, path)
+        except OSError:
+            raise Error(f"{path}: {_ANOTHER}") from None
+        if _end_of(file) != ends[place - 1]:
+            file.close()
+            raise Error(f"{path}: {_ANOTHER}")
+        return file
 
     def _read(self, group: list[_IngestedFile]) -> Iterator[list[Entry]]:
         """The entries of one group of files, each with its file's place as sequence.
@@ -202,7 +242,7 @@ class Ingestion:
         last: bytes | None = None
         for source in group:
             tag = pack(b"", source.place, KIND_VALUE)
-            table, _ = self._open(source.path)
+            table, _ = self._open(source.path, source.place)
             self._tables.append(table)
             for entries in table.entries(self._reads, _READAHEAD, _CHUNK):
                 self._refuse_out_of_order(entries, last, source.path)

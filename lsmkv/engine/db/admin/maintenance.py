@@ -182,15 +182,20 @@ class Maintenance(Handle):
         ...     dict(db)
         {b'a': b'1'}
         """
+        self._ingest(as_paths(files), None, progress)
+
+    def _ingest(
+        self, paths: list[str], ends: list[bytes] | None, progress: Progress | None
+    ) -> None:
+        """:meth:`ingest`; ``ends`` are those of the files, if another process has named them."""
         writer = self._own_writer()
         background = self._background
         assert background is not None
-        paths = as_paths(files)
         env = self._opened.env
         if self.path == MEMORY and self.options.env is None:
             env = LocalEnv()  # a caller cannot put a file into the memory env of the store
         try:
-            Ingestion(self._open_store(), background, env, paths, progress).run(writer)
+            Ingestion(self._open_store(), background, env, paths, progress, ends).run(writer)
         except OSError as error:
             self._open_store().raise_failure(error)
 
