@@ -11,10 +11,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from others import Other
 from processes import free_port, run_python
 from web_servers import ask, running
 
 import lsmkv
+from lsmkv.shared.system.local import SHARES
 
 # Not imported: eventlet changes what a fork does.
 pytestmark = pytest.mark.skipif(
@@ -104,6 +106,109 @@ db.close()
 """
 
 
+STOP = """
+import os, signal, sys
+import lsmkv
+
+def stop(pid):
+    os.kill(pid, signal.SIGSTOP)
+    while True:
+        with open(f"/proc/{pid}/status") as file:
+            if "State:\\tT" in file.read():
+                return
+"""
+
+MEMBER = """
+db = lsmkv.SharedDB(sys.argv[1], may_own=False, patience=20.0)
+db.put(b"first", b"")
+stop(db.owner)
+failed = []
+
+def late(call, *arguments):
+    try:
+        call(*arguments)
+    except lsmkv.Error as error:
+        failed.append(type(error).__name__)
+
+def tick():
+    for _ in range(20):
+        pause(0.01)
+    assert db.get(b"0") is None
+    os.kill(db.owner, signal.SIGCONT)
+
+def count(old):
+    return b"%d" % (int(old or 0) + 1)
+
+calls = [(db.put, b"%d" % number, b"v") for number in range(3)]
+calls += [(db.put, b"large", bytes(1_000_000))]
+calls += [(db.update, b"n", count)] * 3
+calls += [(db.run, lambda t: t.put(b"t", t.get(b"first") + b"v")), (db.compact_range,)]
+together([(tick,), *[(late, *call) for call in calls]])
+assert not failed, failed
+assert [db.get(key) for key in (b"0", b"1", b"2", b"n", b"t")] == [b"v", b"v", b"v", b"3", b"v"]
+assert len(db.get(b"large")) == 1_000_000
+
+# One greenlet closes the store for which another one waits.
+owner = db.owner
+stop(owner)
+together([(late, db.put, b"k", b"w"), (lambda: (pause(0.05), db.close()),)])
+os.kill(owner, signal.SIGCONT)
+assert failed in (["ClosedError"], ["OutcomeUnknownError"]), failed
+"""
+
+CACHE = """
+cache = lsmkv.Cache(sys.argv[1], shared=True)
+owner = cache._db.owner
+assert owner != os.getpid()
+cache.incr("n")
+ticks = []
+
+def tick():
+    while len(ticks) < 10:
+        ticks.append(cache.get("n"))
+        pause(0.01)
+
+stop(owner)
+os.posix_spawn("/bin/sh", ["sh", "-c", f"sleep 1; kill -CONT {owner}"], os.environ)
+together([(tick,), *[(cache.incr, "n")] * 5])
+assert cache.get("n") == 6
+assert ticks == [6] * 10, ticks
+
+# Nor while a store is opened.
+opened = []
+def open_it():
+    opened.append(lsmkv.SharedDB(sys.argv[1], bloom_filter_bits=10))
+
+def look():
+    ticks.append(len(opened))
+
+stop(owner)
+os.posix_spawn("/bin/sh", ["sh", "-c", f"sleep 1; kill -CONT {owner}"], os.environ)
+together([(look,), (open_it,)])
+assert ticks[10:] == [1], ticks
+opened[0].close()
+cache.close()
+"""
+
+MEMBER_IN_GEVENT = """
+import gevent.monkey
+gevent.monkey.patch_all()
+import gevent
+pause = gevent.sleep
+def together(calls):
+    gevent.joinall([gevent.spawn(*call) for call in reversed(calls)], raise_error=True)
+"""
+
+MEMBER_IN_EVENTLET = """
+import eventlet
+eventlet.monkey_patch()
+pause = eventlet.sleep
+def together(calls):
+    for one in [eventlet.spawn(*call) for call in reversed(calls)]:
+        one.wait()
+"""
+
+
 def run(program: str, *arguments: str, cwd: Path) -> None:
     done = run_python("-W", "ignore", "-c", program, *arguments, timeout=200, cwd=cwd)
     assert done.returncode == 0, done.stderr
@@ -155,3 +260,27 @@ for number in range(40):
     url = f"http://127.0.0.1:{sys.argv[1]}/{sys.argv[2]}-{number}"
     assert urllib.request.urlopen(url, timeout=60).read() == b"1"
 """
+
+
+@pytest.mark.skipif(not SHARES, reason="needs Linux")
+@pytest.mark.parametrize(
+    "library", [MEMBER_IN_GEVENT, MEMBER_IN_EVENTLET], ids=["gevent", "eventlet"]
+)
+def test_greenlets_go_on_while_others_wait_for_a_stopped_owner(
+    library: str, tmp_path: Path
+) -> None:
+    owner = Other(tmp_path / "db", create_if_missing=True)
+    run(library + STOP + MEMBER, str(tmp_path / "db"), cwd=tmp_path)
+    owner.kill()
+
+
+@pytest.mark.skipif(not SHARES, reason="needs Linux")
+@pytest.mark.parametrize(
+    "library", [MEMBER_IN_GEVENT, MEMBER_IN_EVENTLET], ids=["gevent", "eventlet"]
+)
+def test_steps_of_a_shared_cache_and_openings_are_waited_for_by_all_greenlets(
+    library: str, tmp_path: Path
+) -> None:
+    owner = Other(tmp_path / "db", create_if_missing=True, bloom_filter_bits=10)
+    run(library + STOP + CACHE, str(tmp_path / "db"), cwd=tmp_path)
+    owner.kill()

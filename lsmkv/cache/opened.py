@@ -63,6 +63,15 @@ def wall_clock() -> float:
     return time.time()
 
 
+class _SharedStore(SharedDB):
+    """The store of a cache that processes share.
+
+    A step of the cache holds a lock of its thread: no other greenlet may go on in the middle.
+    """
+
+    _switches = False
+
+
 class OpenCache:
     """The part of :class:`lsmkv.Cache` that is about the cache as a whole.
 
@@ -178,7 +187,7 @@ class OpenCache:
         if "filter_policy" not in options:
             used["bloom_filter_bits"] = 10
         if shared:
-            return SharedDB._with_defaults(where, used, options)
+            return _SharedStore._with_defaults(where, used, options)
         return DB(where, **(used | options))
 
     def _begin(self, shared: bool) -> None:

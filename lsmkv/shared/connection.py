@@ -2,6 +2,9 @@
 
 Each call takes a connection that no other call uses, or makes one; so threads do not wait for each
 other, and code that interrupts a call, a signal handler say, never writes into a half-sent request.
+
+Under gevent and eventlet, other greenlets go on while a call waits (``system/greenlets.py``); but
+not while a handle joins an owner, or has a lease with a name: there the whole thread waits.
 """
 
 from __future__ import annotations
@@ -27,11 +30,13 @@ from lsmkv.shared.frames import (
     LEAVING,
     MOST_ENDED,
     NUMBER,
+    NUMBERS,
     PROGRESS,
     PROTOCOL,
     READY,
     RESULT,
     REVISION,
+    WAIT,
     check_answer,
     decoded,
     error_in,
@@ -40,8 +45,8 @@ from lsmkv.shared.frames import (
 )
 from lsmkv.shared.system import release
 from lsmkv.shared.system.shared_file import Head, SharedFile
-from lsmkv.shared.system.shared_page import EPOCH, SLOTS, SharedPage
-from lsmkv.shared.system.sockets import NO_SIGNAL
+from lsmkv.shared.system.shared_page import EPOCH, SLOTS, SUPERSEDED, SharedPage
+from lsmkv.shared.system.sockets import DONT_WAIT, NO_SIGNAL
 from lsmkv.shared.system.system import System
 
 _CHUNK = 65536
@@ -115,6 +120,13 @@ class Connection:
         self.is_over: Callable[[], bool] | None = None
         """Whether the owner has gone, and another process may have the name of its socket; asked
         while the greeting is waited for."""
+        self.waiter: Any = None
+        """What waits where there are greenlets (:func:`lsmkv.shared.system.greenlets.waiter`)."""
+        self.switches = True
+        """Whether other greenlets go on while a call waits."""
+        self.look: Callable[[], None] | None = None
+        """What a wait that may take long calls each time that its patience is over, to wait on;
+        ``BlockingIOError`` ends it."""
 
     def greet(self, hello: dict[str, Any]) -> tuple[SharedPage, Greeting]:
         """Say who this process is; the page, which is the caller's to close, and the answer.
@@ -122,11 +134,13 @@ class Connection:
         Raises the error that the owner answers, and ``OSError``.
         """
         try:
-            self._socket.sendall(json_frame(HELLO, 0, hello), NO_SIGNAL)
+            self._send(json_frame(HELLO, 0, hello))
         except ConnectionError:
             pass  # it has been refused before it could ask; the reason may have come
         while True:
             try:
+                if self.waiter is not None and self.switches:
+                    self._switch(False)
                 self._rest, fd = self._system.sockets.receive_with(self._socket, _CHUNK)
                 break
             except BlockingIOError:
@@ -188,7 +202,7 @@ class Connection:
                 fd, self._passing = self._passing, -1
                 self._system.sockets.send_with(self._socket, message, fd)
             elif message:
-                self._socket.sendall(message, NO_SIGNAL)
+                self._send(message)
             whole = True
             return self._receive(request)
         except BlockingIOError as error:
@@ -287,16 +301,39 @@ class Connection:
         ``ConnectionResetError`` if who should answer has gone."""
         if self.is_over is not None and self.is_over():
             raise ConnectionResetError(errno.ECONNRESET, "the owner has gone")
-        if time.monotonic() >= self._until:
+        if self.look is not None:
+            self.look()
+        elif time.monotonic() >= self._until:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         deferred.deliver()
 
+    def _send(self, message: bytes) -> None:
+        """Send everything."""
+        if self.waiter is None or not self.switches:
+            self._socket.sendall(message, NO_SIGNAL)
+            return
+        at = 0
+        while at < len(message):
+            try:
+                at += self._socket.send(message[at:], NO_SIGNAL | DONT_WAIT)
+            except BlockingIOError:
+                self._switch(True)
+
+    def _switch(self, writes: bool) -> None:
+        """Let other greenlets go on until the socket is ready; ``BlockingIOError`` if that takes
+        too long."""
+        if not self.waiter(self._socket.fileno(), writes, self._patience):
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
     def _more(self) -> bytes:
-        try:
-            data: bytes = self._socket.recv(_CHUNK)
-        except BlockingIOError:
-            self._wait_on()
-            return self._more()
+        while True:
+            try:
+                if self.waiter is not None and self.switches:
+                    self._switch(False)
+                data: bytes = self._socket.recv(_CHUNK)
+                break
+            except BlockingIOError:
+                self._wait_on()
         if not data:
             raise ConnectionResetError(errno.ECONNRESET, "the owner has closed the connection")
         return data
@@ -332,6 +369,8 @@ class Joined:
         self._closed = False
         self.counting = counting
         """What this handle counts, for owners that read it."""
+        self.switches = True
+        """Whether other greenlets of the thread go on while a call waits."""
         self.over: list[int] = []
         """Transactions that are over, which the owner does not know yet."""
         self.page: SharedPage
@@ -375,17 +414,13 @@ class Joined:
     ) -> tuple[int, bytes]:
         """:meth:`Connection.ask`, by a connection that is free.
 
-        What may take long has no limit of time: the owner is at work, and answers in the end.
+        What may take long is waited for as long as the owner answers others.
         """
         connection = self.take()
+        if may_take_long:
+            connection.look = self.look
         try:
-            if not may_take_long or self._patience is None:
-                return connection.ask(make, progress, writes)
-            connection.set_patience(None)
-            try:
-                return connection.ask(make, progress, writes)
-            finally:
-                connection.set_patience(self._patience)
+            return connection.ask(make, progress, writes)
         finally:
             self.give_back(connection)
 
@@ -399,6 +434,16 @@ class Joined:
             return answer
         finally:
             self.give_back(connection)
+
+    def look(self) -> None:
+        """Raise ``BlockingIOError`` if the owner does not answer."""
+        try:
+            self.ask(plain(WAIT, NUMBERS.pack(SUPERSEDED, 0)))
+        except OwnerGone:
+            pass  # as the connection says whose answer is waited for
+        except Error as error:
+            if isinstance(error, IOError) and error.errno == errno.ETIMEDOUT:
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
 
     def tell(self, kind: int, content: bytes) -> None:
         """:meth:`Connection.tell`, by a connection that is free."""
@@ -414,6 +459,8 @@ class Joined:
             connection = self._idle.pop()
         except IndexError:
             connection = self._another()
+        connection.switches = self.switches
+        connection.look = None
         self._used.add(connection)
         return connection
 
@@ -463,11 +510,6 @@ class Joined:
         """The epoch that was joined."""
         return self._head.epoch
 
-    @property
-    def patience(self) -> float | None:
-        """For how many seconds a call waits for an answer; None for ever."""
-        return self._patience
-
     def _connect(
         self, file: SharedFile | None, hold: Callable[[], None] | None, patience: float | None
     ) -> tuple[Connection, SharedPage | None]:
@@ -490,6 +532,8 @@ class Joined:
         socket = self._system.sockets.connect(self._address, patience)
         page: SharedPage | None = None
         connection = Connection(self._system, socket, self._who)
+        connection.switches = file is None and self.switches
+        connection.waiter = self._system.sockets.waiter()
         self._used.add(connection)
         try:
             if self._closed:

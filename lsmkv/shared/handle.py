@@ -83,6 +83,8 @@ class SharedHandle(DB):
     """Calls of members that a handover waits for."""
     _hands_over = False
     """Whether it closes the store for a process that has asked for it."""
+    _switches = True
+    """Whether other greenlets of the thread go on while a call waits for the owner."""
     _joining = False
     """Whether the holder of ``_join_lock`` is joining."""
     _forked = False
@@ -107,6 +109,7 @@ class SharedHandle(DB):
         self.options = opened.options  # another owner's, or its own from now on
         part = self._part
         if isinstance(part, Member):
+            part.joined.switches = self._switches
             writes = part.may_write
             self._writer = (
                 MemberWriter(part.joined, self) if writes else DeniedWriter(opened.directory.path)
@@ -307,7 +310,8 @@ class SharedHandle(DB):
                 raise denied(part.opened.directory.path)
             try:
                 made = partial(_call_frame, call)
-                return result_in(part.joined.ask(made, progress, may_take_long=True))
+                once = method in _ONCE
+                return result_in(part.joined.ask(made, progress, may_take_long=True, writes=once))
             except OwnerGone as gone:
                 if method in _ONCE and not gone.is_undone:
                     raise OutcomeUnknownError(

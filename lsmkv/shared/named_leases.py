@@ -266,13 +266,14 @@ def hold(
         "timeout": None if timeout is None else float(timeout),
     }
     connection = joined.take()
+    connection.switches = False  # a nested call may not expect others in the middle of this
     kept = clean = False
     try:
-        connection.set_patience(None)
+        connection.look = joined.look
         answer = deferred.interruptible(
             lambda: connection.ask(lambda request: json_frame(HOLD, request, asked))
         )
-        connection.set_patience(joined.patience)
+        connection.look = None
         result = result_in(answer)
         if result is None:
             clean = True

@@ -305,6 +305,21 @@ def test_every_call_that_needs_a_stopped_owner_has_patience(path: Path, other: S
         assert owner("db.members") == [os.getpid()]
 
 
+def test_a_call_that_takes_long_ends_if_its_owner_is_stopped_meanwhile(
+    path: Path, other: Start
+) -> None:
+    owner = other(create_if_missing=True)
+    with new(path, patience=0.3, may_own=False) as db:
+        db.put(b"k", b"v")
+        with pytest.raises(lsmkv.IOError, match="does not answer"):
+            db.compact_range(progress=lambda *_: owner.stop())
+        owner.go_on()
+        with pytest.raises(OutcomeUnknownError, match="does not answer"):
+            db.checkpoint(path.parent / "copy", progress=lambda *_: owner.stop())
+        owner.go_on()
+        db.compact_range()
+
+
 _NOT_WRITTEN = (
     OutcomeUnknownError if IS_DARWIN else lsmkv.IOError
 )  # macOS does not say what was read

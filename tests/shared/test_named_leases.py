@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from others import Other, new
 from threads import background_of
 from waiting import wait_until
 
-from lsmkv import SharedDB
+from lsmkv import IOError, SharedDB
 from lsmkv.engine.db.handles.named_leases import NamedLease
 from lsmkv.shared.frames import FAILED, HEADER, HOLD, json_frame
 from lsmkv.shared.named_leases import _moment_after, _number_of
@@ -52,6 +53,16 @@ def test_processes_get_a_name_in_the_order_of_arrival(path: Path, other: Start) 
         thread.join()
         assert errors == []
         held(db, timeout=0).release()
+
+
+def test_a_wait_ends_if_the_owner_is_stopped_meanwhile(path: Path, other: Start) -> None:
+    owner = other(create_if_missing=True)
+    owner("lease = db._hold(b'n')")
+    with new(path, patience=0.3, may_own=False) as db:
+        threading.Timer(0.2, owner.stop).start()
+        with pytest.raises(IOError, match="does not answer"):
+            db._hold(b"n")
+        owner.go_on()
 
 
 def _take_and_release(db: SharedDB) -> None:

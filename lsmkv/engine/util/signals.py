@@ -125,6 +125,11 @@ class DeferredSignals:
         finally:
             self._undisturbed -= part
 
+    @property
+    def is_undisturbed(self) -> bool:
+        """Whether the calling thread is in such a part."""
+        return self._undisturbed > 0 and self._main == get_ident()
+
     def interruptible(self, wait: Callable[[], T]) -> T:
         """Call a function that waits inside the system: handlers run there at once.
 

@@ -26,6 +26,7 @@ has_hung_up = sockets.has_hung_up
 is_scarce = sockets.is_scarce
 send_with = sockets.send_with
 set_patience = sockets.set_patience
+waiter = sockets.waiter
 
 # Of macOS' headers; the interpreter has names for some of them.
 SO_NOSIGPIPE: Final = 0x1022

@@ -18,6 +18,7 @@ from lsmkv.engine.env import forks
 from lsmkv.engine.env.descriptors import is_one_of_the_last, with_room
 from lsmkv.engine.env.local_file import Descriptor
 from lsmkv.engine.util.threads import second_instance
+from lsmkv.shared.system import greenlets
 
 try:
     module: Any = second_instance("_socket")
@@ -40,6 +41,11 @@ linux: Any = os
 """``os``, with what only Linux has."""
 NO_SIGNAL: int = getattr(module, "MSG_NOSIGNAL", 0)
 """A flag of every call that sends: a peer that has gone is an error, and never ends the process."""
+
+
+DONT_WAIT: int = getattr(module, "MSG_DONTWAIT", 0)
+"""A flag of a call that raises ``BlockingIOError`` instead of waiting."""
+waiter: Final = greenlets.waiter
 
 
 class Socket(getattr(module, "socket", object)):  # type: ignore[misc]
