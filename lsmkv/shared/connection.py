@@ -510,6 +510,11 @@ class Joined:
         """The epoch that was joined."""
         return self._head.epoch
 
+    @property
+    def patience(self) -> float | None:
+        """For how many seconds a call waits for an answer; None for ever."""
+        return self._patience
+
     def _connect(
         self, file: SharedFile | None, hold: Callable[[], None] | None, patience: float | None
     ) -> tuple[Connection, SharedPage | None]:

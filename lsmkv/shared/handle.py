@@ -57,7 +57,7 @@ _ONCE = frozenset(("ingest", "acknowledge_recovery"))
 """What must not be done twice."""
 _PAUSE = 0.01
 """Seconds between two looks whether the store is closed."""
-_CALLS = _WITH_PROGRESS | {"sync", "flush", "leases"}
+_CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "leases"}
 
 
 @described
@@ -108,6 +108,7 @@ class SharedHandle(DB):
         super()._adopt(opened)
         self.options = opened.options  # another owner's, or its own from now on
         part = self._part
+        self._last_calls = LastCalls()
         if isinstance(part, Member):
             part.joined.switches = self._switches
             writes = part.may_write
@@ -116,12 +117,16 @@ class SharedHandle(DB):
             )
         self._pid = os.getpid()
 
-    def _rejoin(self, gone: Member) -> None:
-        """Join the next owner, or become it, unless another thread has."""
+    def _rejoin(self, gone: Member | Owning) -> None:
+        """Join the next owner, or become it, unless another thread has.
+
+        ``gone`` is what this process had of the last owner, or had as the owner that has handed
+        over.
+        """
         if self._rejoined(gone):
             self._warn_of_options()
 
-    def _rejoined(self, gone: Member) -> bool:
+    def _rejoined(self, gone: Member | Owning) -> bool:
         """True if this call has done so."""
         with self._join_lock, deferred:
             self._finish_adoption()
@@ -137,10 +142,14 @@ class SharedHandle(DB):
                 raise ClosedError("the database is closed")
             self._joining = True
             try:
-                gone.joined.close()
-                self._part = self._entrance.enter(gone)
+                if isinstance(gone, Member):
+                    gone.joined.close()
+                    self._part = self._entrance.enter(gone)
+                else:
+                    self._part = self._entrance.enter()
                 self._finish_adoption()
-                gone.page.close()
+                if isinstance(gone, Member):
+                    gone.page.close()
                 if self._entrance.cancelled:  # by a nested call, in the middle of this
                     self._close_part()
                     raise ClosedError("the database is closed")
@@ -184,11 +193,16 @@ class SharedHandle(DB):
             except EpochOver:
                 pass
         part = self._part
-        if isinstance(part, Member) and part.page.superseded:
+        if part is not None and self._is_gone(part):
             self._rejoin(part)
         elif part is not None and part.opened is not self._opened:
             with self._join_lock:
                 self._finish_adoption()
+
+    @staticmethod
+    def _is_gone(part: Member | Owning) -> bool:
+        """Whether another owner has taken over, or is to."""
+        return part.page.superseded if isinstance(part, Member) else part.given_away
 
     def _open_reader(self) -> Reader:
         if self._forked:
@@ -202,8 +216,12 @@ class SharedHandle(DB):
             part = self._part
             store = super()._open_store()
             if not isinstance(part, Member):
-                if part is not None and part.opened is self._opened:
-                    part.wait_for_commit(store)
+                try:
+                    if part is not None and part.opened is self._opened:
+                        part.wait_for_commit(store)
+                except EpochOver as error:
+                    self._move_on(error)
+                    continue
                 return store
             try:
                 part.follower.refresh(part.opened.store)
@@ -302,10 +320,12 @@ class SharedHandle(DB):
         if ends is not None:
             call["ends"] = [end.hex() for end in ends]
         while True:
-            part = self._part
-            if not isinstance(part, Member):
+            if not self._is_member():
                 given = arguments if progress is None else arguments | {"progress": progress}
                 return getattr(self, method)(**given)
+            part = self._part
+            if not isinstance(part, Member):
+                continue  # it owns the store by now
             if not part.may_write and method not in _READS:
                 raise denied(part.opened.directory.path)
             try:
@@ -329,30 +349,28 @@ class SharedHandle(DB):
         if name == STATUS:
             part = self._part
             return {"members": part.listener.members if isinstance(part, Owning) else []}
-        if name not in _CALLS and name not in _ONCE:
+        if name == "ingest":
+            return self._ingest_for_member(arguments, tell)
+        if name not in _CALLS:
             raise ValueError(f"no member may call {name!r}")
-        if name not in _ONCE:
-            given = _from_json(arguments)
-            if name in _WITH_PROGRESS:
-                given["progress"] = tell
-            return getattr(self, name)(**given)
-        may_begin = self._last_calls.begin()
-        try:
-            if may_begin:
-                if name == "ingest":
-                    return self._ingest_for_member(arguments, tell)
-                return self.acknowledge_recovery()
-        finally:
-            self._last_calls.end()
-        while not self._opened.released:
-            pause(_PAUSE)
-        raise ClosedError("the database is closed")  # the member asks the next owner
+        given = _from_json(arguments)
+        if name in _WITH_PROGRESS:
+            given["progress"] = tell
+        return getattr(self, name)(**given)
 
     def _ingest_for_member(self, arguments: dict[str, Any], tell: Callable[..., None]) -> None:
         paths, ends = as_paths(arguments["files"]), arguments.get("ends")
         if not isinstance(ends, list) or len(ends) != len(paths):
             raise Error("a member of this release of lsmkv cannot have files ingested")
-        self._ingest(paths, [bytes.fromhex(end) for end in ends], tell)
+        shown = [bytes.fromhex(end) for end in ends]
+        if not self._runs_once_here():
+            # The next owner does it.  Nothing of its progress is told: that may end this call.
+            self._call_owner("ingest", {"files": paths}, None, shown)
+            return
+        try:
+            self._ingest(paths, shown, tell)
+        finally:
+            self._last_calls.end()
 
     def _hand_over(self, wanted: object) -> bool:
         """Close the store for a process that asks for it.  False if this process stays the owner.
@@ -360,14 +378,67 @@ class SharedHandle(DB):
         ``wanted`` are the asker's options, for whose sake it asks; None if it asks in any case.
         """
         part = self._part
-        if not isinstance(part, Owning) or not part.listener.only_owns:
+        if not isinstance(part, Owning) or wanted == part.listener.options:
             return False
-        if wanted == part.listener.options:
+        if not part.listener.only_owns and part.is_needed_here:
             return False
         self._last_calls.wait()
-        self._hands_over = True
-        self.close()
+        if part.listener.only_owns:
+            self._hands_over = True
+            self.close()
+            return True
+        deferred.wait_for(self._join_lock)
+        with self._join_lock, deferred:
+            if self._part is part and not part.given_away and not self.closed:
+                self._retire(part)
         return True
+
+    def _retire(self, part: Owning) -> None:
+        """Close the store for others, and keep what threads of this process read of it.
+
+        Their next calls join the next owner.  Caller holds ``_join_lock``.
+        """
+        self._entrance.keep_reading(part)
+        part.retiring = True
+        part.listener.stop()
+        part.publishing.hand_over()
+        writer = part.opened.writer
+        assert writer is not None
+        writer.successor = partial(self._writer_after, part)
+        part.opened.retire()
+
+    def _writer_after(self, part: Owning) -> WritePath:
+        """What writes now that this process has handed over; :class:`ClosedError` if it has closed
+        the store."""
+        while self._part is part and not part.given_away:
+            if self.closed:
+                raise ClosedError("the database is closed")
+            pause(_PAUSE)  # until the last step of the handover
+        self._rejoin(part)
+        return self._open_writer()
+
+    def _is_member(self) -> bool:
+        self._open_store()
+        return isinstance(self._part, Member)
+
+    def _runs_once_here(self) -> bool:
+        """Whether this process runs a call that must not be done twice: it owns the store, and
+        hands it over only after ``_last_calls.end()``.  Else a member asks its owner."""
+        while not self._is_member():
+            calls = self._last_calls
+            if calls.begin():
+                return True
+            calls.end()
+            if self.closed:
+                raise ClosedError("the database is closed")
+            pause(_PAUSE)
+        return False
+
+    def _after_handover(self, part: Owning | Member | None, error: ClosedError) -> None:
+        """Go on after a call that a handover has ended; raise the error if that has not."""
+        if not isinstance(part, Owning) or not part.retiring:
+            raise error
+        self._writer_after(part)
 
     # Closing
 

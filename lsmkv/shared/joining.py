@@ -75,8 +75,8 @@ from lsmkv.shared.lock_holder import LockState, Look, Wait, look_at_lock
 from lsmkv.shared.publishing import Publishing, begin_publishing
 from lsmkv.shared.starting import start_owner
 from lsmkv.shared.system.local import place_of
-from lsmkv.shared.system.shared_file import Head, SharedFile
-from lsmkv.shared.system.shared_page import SEQUENCE, TOKEN
+from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH, Head, SharedFile
+from lsmkv.shared.system.shared_page import SEQUENCE, TOKEN, SharedPage
 from lsmkv.shared.system.system import system_of
 from lsmkv.shared.turns import MemberTurns
 
@@ -95,13 +95,29 @@ class Owning:
         self.opened = opened
         self.publishing = publishing
         self.listener = listener
+        self.retiring = False
+        """Whether the store is being handed over, or was."""
         self.epoch = publishing.head.epoch
         self.turns: SharedQueue = listener.turns
 
+    @property
+    def given_away(self) -> bool:
+        """Whether the store was handed over."""
+        return self.publishing.page.superseded
+
+    @property
+    def is_needed_here(self) -> bool:
+        """Whether threads of this process have what would not outlive a handover: leases with names
+        of their own, and iterators over batches."""
+        return self.listener.leases.has_own or self.opened.store.log_holds.oldest() is not None
+
     def wait_for_commit(self, store: Store) -> None:
-        """Let the store show every write that has happened: members have been answered before."""
+        """Let the store show every write that has happened: members have been answered before.
+
+        Raises :class:`EpochOver` once the store was handed over.
+        """
         if self.publishing.page.words[SEQUENCE] != store.versions.last_sequence:
-            _wait_for_commit(store)
+            _see_commits(self.publishing.page, store)
 
 
 class Member:
@@ -226,6 +242,21 @@ class Entrance:
         assert self.leases is not None
         return self.leases.file.recovered_after(epoch)
 
+    def keep_reading(self, owning: Owning) -> None:
+        """Lease what threads of this process still read, before the store is handed over.
+
+        It is a version of the epoch before, which keeps all tables that a later owner finds, and
+        does not count as one of this epoch: nobody reads by its page any more.
+        """
+        store = owning.opened.store
+        if self.leases is None:
+            self.leases = Leases(place_of(owning.opened.directory).shared_file(SHARED, False))
+        version = owning.epoch * VERSIONS_OF_EPOCH - 1
+        self.leases.take(version)
+        for numbers in store.versions.live():
+            self.leases.keep(version, numbers)
+        self.leases.forget_newest()
+
     def claim(self) -> None:
         """The handle has what :meth:`enter` has returned: the store exists from now on."""
         self._unclaimed = None
@@ -339,8 +370,10 @@ class Entrance:
                 *(sent(opened.options), self._run_method, self._only_owns),
             )
             listener.start()
-            words = publishing.page.words
-            opened.reader = SharedReader(opened.store, opened.background, words, _wait_for_commit)
+            page = publishing.page
+            opened.reader = SharedReader(
+                opened.store, opened.background, page.words, partial(_see_commits, page)
+            )
             if self.leases is not None:
                 self.leases.forget_newest()
                 publishing.release_unread = self.leases.release_unread
@@ -534,11 +567,14 @@ def _has_gone(directory: Directory, file: SharedFile, head: Head) -> bool:
     return newest is None or newest.token != head.token
 
 
-def _wait_for_commit(store: Store) -> None:
+def _see_commits(page: SharedPage, store: Store) -> None:
     """In the owner: wait for the memtable, which is about to get what the page says.
 
-    A nested call does not: the interrupted one may be about to put it there.
+    A nested call does not: the interrupted one may be about to put it there.  Raises
+    :class:`EpochOver` if this process owns the store no more.
     """
+    if page.superseded:
+        raise EpochOver(store.directory.path)
     if not store.lock.must_not_wait:
         with store.lock.nested, store.lock.guard:
             pass

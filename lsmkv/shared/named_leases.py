@@ -156,6 +156,11 @@ class OwnerLeases:
             return 0.0
         return max(0.0, self.queue.advance() - time.monotonic())
 
+    @property
+    def has_own(self) -> bool:
+        """Whether a thread of the owner holds a lease, or waits for one."""
+        return self.queue.wishes > sum(not wish.over for wish in list(self._wishes.values()))
+
     def close(self) -> None:
         """Grant nothing any more; members ask the next owner."""
         self._used = False

@@ -44,7 +44,7 @@ class Publishing(Sharing):
         self.listening = listening
         self._system = system
         self._directory = directory
-        self._leaving = False
+        self._leaving = self._handing_over = False
         self._closed = False
         self.file = file
         self.head = head
@@ -157,6 +157,10 @@ class Publishing(Sharing):
     def counted(self) -> list[tuple[int, str, list[int]]]:
         return self.counts.rows()
 
+    def hand_over(self) -> None:
+        """Let every process look for the next owner once the store is closed, this one too."""
+        self._handing_over = True
+
     def leave(self) -> None:
         """Let ``SHARED`` be removed when the store is closed, unless a member still reads."""
         self._leaving = True
@@ -168,8 +172,10 @@ class Publishing(Sharing):
         self._closed = True
         if self.listening is not None:
             self.listening.close()
-        if self._leaving and os.getpid() != self.head.pid:
-            self._leaving = False  # in a forked child: the parent is alive
+        if os.getpid() != self.head.pid:
+            self._leaving = self._handing_over = False  # in a forked child: the parent is alive
+        if self._handing_over:
+            self.page.end()
         if self._leaving and not self.file.is_leased_at_all():
             # A member that is just joining would never learn of the owner after this one.
             self.page.end()

@@ -77,10 +77,9 @@ class SharedDB(SharedHandle):
     stopped; None waits for ever.  So does an opening, unless ``lock_timeout`` is less: if that is
     above 0, an opening waits so many seconds for everything together.
 
-    A process of a newer release of lsmkv takes the store over from an older one that only owns it
-    (``owner="process"``), if it has ``owner="process"`` itself; with ``handover=True`` any that may
-    own takes it over, unless that owner's options are the same or its release is newer.  Calls of
-    members wait.
+    A process of a newer release of lsmkv that may own the store takes it over, from a process that
+    only owns it if it has ``owner="process"`` itself.  So does one with ``handover=True``, unless
+    the owner's options are the same or its release is newer.  Calls of all processes wait for it.
 
     The comparator, the filter policy and the prefix extractor must have the names that the owner's
     have: :class:`~lsmkv.ComparatorMismatchError`, and :class:`Error` for the others.  Of the other
@@ -276,10 +275,6 @@ class SharedDB(SharedHandle):
         """Do nothing but check that the store is open: it always shows the current state."""
         self._open_store()
 
-    def _is_member(self) -> bool:
-        self._open_store()
-        return isinstance(self._part, Member)
-
     # Methods that run at the owner
 
     def compact_range(
@@ -290,24 +285,38 @@ class SharedDB(SharedHandle):
         progress: Progress | None = None,
     ) -> None:
         """:meth:`DB.compact_range`, at the owner."""
-        if self._is_member():
-            begin = None if start is None else as_bytes(start, "start key")
-            end = None if stop is None else as_bytes(stop, "stop key")
-            self._call_owner("compact_range", {"start": begin, "stop": end}, progress)
-        else:
-            super().compact_range(start, stop, progress=progress)
+        while not self._is_member():
+            part = self._part
+            try:
+                super().compact_range(start, stop, progress=progress)
+                return
+            except ClosedError as error:
+                self._after_handover(part, error)
+        begin = None if start is None else as_bytes(start, "start key")
+        end = None if stop is None else as_bytes(stop, "stop key")
+        self._call_owner("compact_range", {"start": begin, "stop": end}, progress)
 
     def rewrite_tables(self, *, progress: Progress | None = None) -> None:
         """:meth:`DB.rewrite_tables`, at the owner and with its options."""
-        if self._is_member():
-            self._call_owner("rewrite_tables", {}, progress)
-        else:
-            super().rewrite_tables(progress=progress)
+        while not self._is_member():
+            part = self._part
+            try:
+                super().rewrite_tables(progress=progress)
+                return
+            except ClosedError as error:
+                self._after_handover(part, error)
+        self._call_owner("rewrite_tables", {}, progress)
 
     def checkpoint(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
         """:meth:`DB.checkpoint`, by this process, also at a member."""
+        if self._runs_once_here():
+            try:
+                super().checkpoint(path, progress=progress)
+            finally:
+                self._last_calls.end()
+            return
         part = self._part
-        if self._is_member() and isinstance(part, Member) and not part.may_write:
+        if isinstance(part, Member) and not part.may_write:
             raise denied(part.opened.directory.path)
         super().checkpoint(path, progress=progress)
 
@@ -318,22 +327,28 @@ class SharedDB(SharedHandle):
 
         :class:`Error` if the owner finds another file at a path, as it does in another container.
         """
-        if self._is_member():
+        if not self._runs_once_here():
             paths = [absolute(path) for path in as_paths(files)]
             try:
                 ends = ends_of(self._opened.env, paths)
             except OSError as error:
                 raise_typed(error)
             self._call_owner("ingest", {"files": paths}, progress, ends)
-        else:
+            return
+        try:
             super().ingest(files, progress=progress)
+        finally:
+            self._last_calls.end()
 
     def acknowledge_recovery(self) -> list[str]:
         """:meth:`DB.acknowledge_recovery`, at the owner."""
-        if self._is_member():
+        if not self._runs_once_here():
             names: list[str] = self._call_owner("acknowledge_recovery", {})
             return names
-        return super().acknowledge_recovery()
+        try:
+            return super().acknowledge_recovery()
+        finally:
+            self._last_calls.end()
 
     # Transactions
 
@@ -348,10 +363,12 @@ class SharedDB(SharedHandle):
         while True:
             part = self._part
             if not isinstance(part, Member) or not part.may_write:
+                store = self._open_store()
                 own = DB.snapshot(self)  # a subclass may have snapshots of another kind
+                commit = OwnCommit(self._commit_unless_changed, store, self._open_store)
                 return Transaction(
-                    *(own, own.sequence, OwnCommit(self._commit_unless_changed)),
-                    *(sync, self.options.comparator, serializable),
+                    *(own, own.sequence, commit, sync),
+                    *(self.options.comparator, serializable),
                 )
             try:
                 number = number_in(part.joined.ask(plain(BEGIN, part.joined.ended())))
@@ -368,9 +385,9 @@ class SharedDB(SharedHandle):
                 reader = self._newer_reader(error)
         snapshot = MemberSnapshot(reader, read, self)
         snapshot.registered = registered
-        commit = MemberCommit(self, registered)
         return Transaction(
-            snapshot, snapshot.sequence, commit, sync, self.options.comparator, serializable
+            *(snapshot, snapshot.sequence, MemberCommit(self, registered), sync),
+            *(self.options.comparator, serializable),
         )
 
     # Named leases

@@ -109,8 +109,11 @@ class OwnCommit:
     """Commits a transaction of the owner itself: one that a forked child inherits is its
     parent's."""
 
-    def __init__(self, commit: Commit) -> None:
+    def __init__(self, commit: Commit, store: Store, current: Callable[[], Store]) -> None:
+        """``store`` is that in which it reads, and ``current`` returns the one of its handle."""
         self._commit = commit
+        self._store = store
+        self._current = current
         self._pid = os.getpid()
 
     def __call__(
@@ -124,6 +127,8 @@ class OwnCommit:
     ) -> None:
         if self._pid != os.getpid():
             raise ForkedError("the transaction was begun before a fork")
+        if self._current() is not self._store:
+            raise ConflictError("the owner of the store has gone since the transaction began")
         self._commit(batch, sequence, tables, keys, ranges, sync)
 
 

@@ -49,7 +49,7 @@ def owner_status(path: str | os.PathLike[str]) -> OwnerStatus | None:
 
 
 def hand_over(path: str | os.PathLike[str]) -> OwnerStatus | None:
-    """Let the owner of a shared store close it: the next member that needs one takes its place, or
+    """Let the owner of a shared store close it: the next process that needs one takes its place, or
     starts another.
 
     Returns what it has said of itself before; None if there is none.  Raises :class:`Error` if it
@@ -95,8 +95,8 @@ def _ask(directory: Directory, path: str, holder: int, ends: bool) -> OwnerStatu
         file.close()
     if ends:
         raise Error(
-            f"{path}: process {status.pid} owns the store, and does not hand it over: it uses the"
-            " store itself, has an older release, or does not answer"
+            f"{path}: process {status.pid} owns the store, and does not hand it over: it has an"
+            " older release, holds a lease with a name, follows the writes, or does not answer"
         )
     return status
 

@@ -141,7 +141,8 @@ class MemberWriter(WritePath):
         sync: bool,
         condition: Callable[[], None] | None = None,
     ) -> None:
-        assert condition is None  # a member's transactions are checked by the owner
+        if condition is not None:  # of a transaction that began when this process was the owner
+            raise ConflictError("the owner of the store has gone since the transaction began")
         counting = self._joined.counting
         started = counting.now()
         instead = self._send(operations, sync)

@@ -35,12 +35,13 @@ def status(directory: Directory, as_json: AsJson = False) -> None:
 
 @guarded
 def handover(directory: Directory, as_json: AsJson = False) -> None:
-    """Let the process that owns a shared store close it and end; exit with 1 if there is none.
+    """Let the process that owns a shared store hand it over; exit with 1 if there is none.
 
-    It first finishes what it has. The next member that needs an owner starts another process, with
-    its own release and options. Members' calls wait for it: none fails, but for transactions that
-    began before. Only a process that does nothing but own the store (owner="process") hands over;
-    another one does when it closes the store.
+    It first finishes what it has. A process that does nothing but own the store (owner="process")
+    ends then; another one goes on as a member. The next process that needs an owner is one, or
+    starts one, with its own release and options. Calls wait for it: none fails, but for
+    transactions that began before. A process that holds a lease with a name, or follows the writes
+    with batches(), does not hand over.
 
     JSON: as of 'owner status', of the owner before.
     """
@@ -48,7 +49,7 @@ def handover(directory: Directory, as_json: AsJson = False) -> None:
     if as_json:
         write_json({"path": directory} | _fields(found))
     elif found is not None:
-        write_line(f"{printable(directory)}: process {found.pid} has closed the store")
+        write_line(f"{printable(directory)}: process {found.pid} has handed the store over")
     if found is None:
         _say_nobody(directory)
         raise typer.Exit(MISS)

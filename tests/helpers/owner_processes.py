@@ -42,6 +42,6 @@ def ended(path: Path) -> Iterator[None]:
         pid = int((path / "LOCK").read_bytes() or b"0")
     except FileNotFoundError:
         return
-    if pid > 0:
+    if pid > 0 and is_alive(pid):
         os.kill(pid, signal.SIGTERM)
         assert ends(pid)

@@ -23,8 +23,6 @@ def test_who_owns_a_store(path: Path, other: Start) -> None:
         owner_status(path)
     with new(path, filter_policy=lsmkv.Bloom64Policy(8)) as db:
         assert owner_status(path) == (os.getpid(), RELEASE, False, [])
-        with pytest.raises(lsmkv.Error, match=f"process {os.getpid()} owns the store, and does no"):
-            hand_over(path)
         first = other(filter_policy=None, bloom_filter_bits=0)
         assert "shared with the filter policy" in first.opened
         db.put(b"k", b"v")
@@ -34,6 +32,25 @@ def test_who_owns_a_store(path: Path, other: Start) -> None:
     assert hand_over(path) is None
     with lsmkv.DB(path), pytest.raises(lsmkv.LockedError):
         owner_status(path)
+
+
+def test_a_process_that_uses_the_store_hands_over_on_request(path: Path, other: Start) -> None:
+    with new(path) as db:
+        first = other()
+        db.put(b"k", b"v")
+        batches = db.batches()
+        with pytest.raises(lsmkv.Error, match=f"process {os.getpid()} owns the store, and does no"):
+            hand_over(path)
+        batches.close()
+        assert hand_over(path) == (os.getpid(), RELEASE, False, [first.pid])
+        assert owner_status(path) is None
+        first("db.put(b'l', b'w')")
+        assert (db.get(b"l"), db.role, db.owner) == (b"w", "member", first.pid)
+        first("db.close()")
+        db.put(b"m", b"x")
+        assert hand_over(path) == (os.getpid(), RELEASE, False, [])
+        db.put(b"n", b"y")  # nobody else is there
+        assert (db.role, len(list(db))) == ("owner", 4)
 
 
 def test_a_process_that_only_owns_hands_over_on_request(path: Path, other: Start) -> None:
@@ -59,5 +76,5 @@ def test_an_owner_that_does_not_answer(path: Path, other: Start) -> None:
         assert owner_status(path) == (os.getpid(), RELEASE, False, [])
         db._part.listener.stop()  # type: ignore[union-attr]
         assert owner_status(path) == (os.getpid(), None, None, None)
-        with pytest.raises(lsmkv.Error, match="does not hand it over: it uses"):
+        with pytest.raises(lsmkv.Error, match="does not hand it over: it has an older"):
             hand_over(path)

@@ -43,7 +43,10 @@ def test_an_owner_that_does_nothing_else(tmp_path: Path) -> None:
         fields = json.loads(lsm("owner", "status", path, "--json").out)
         assert (fields["pid"], fields["release"], fields["only_owns"]) == (owner, RELEASE, True)
         done = lsm("owner", "handover", path)
-        assert (done.status, done.out) == (0, f"{path}: process {owner} has closed the store\n")
+        assert (done.status, done.out) == (
+            0,
+            f"{path}: process {owner} has handed the store over\n",
+        )
         assert ends(owner)
         db.put(b"k", b"v")
         assert json.loads(lsm("owner", "handover", path, "--json").out)["pid"] == db.owner != owner
@@ -51,7 +54,7 @@ def test_an_owner_that_does_nothing_else(tmp_path: Path) -> None:
 
 def test_an_owner_that_does_not_hand_over(tmp_path: Path) -> None:
     path = tmp_path / "store"
-    with lsmkv.SharedDB(path, create_if_missing=True):
+    with lsmkv.SharedDB(path, create_if_missing=True) as db, db.batches():
         done = lsm("owner", "handover", path)
         assert done.status == 2
         assert "does not hand it over" in done.err

@@ -23,12 +23,14 @@ from lsmkv.engine.db.admin.properties import (
 )
 from lsmkv.engine.db.admin.rewrite_tables import rewrite_tables
 from lsmkv.engine.db.admin.verify import verify_tables
+from lsmkv.engine.db.compact.background import Background
 from lsmkv.engine.db.handle import Handle
 from lsmkv.engine.db.opening.lost import acknowledge, lost_damage
 from lsmkv.engine.db.opening.open import MEMORY
+from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.db.tree.store_stats import collect_stats
 from lsmkv.engine.env.local import LocalEnv
-from lsmkv.engine.errors import CorruptionError, StaleViewError
+from lsmkv.engine.errors import ClosedError, CorruptionError, StaleViewError
 from lsmkv.engine.util.arguments import BytesLike, as_bytes
 from lsmkv.engine.util.introspection import described
 from lsmkv.engine.util.progress import Progress
@@ -73,10 +75,9 @@ class Maintenance(Handle):
         """
         begin = None if start is None else as_bytes(start, "start key")
         end = None if stop is None else as_bytes(stop, "stop key")
+        store, background = self._own_work()
         self._open_writer().flush_memtable()
-        background = self._background
-        assert background is not None
-        compact_range(self._open_store(), background, begin, end, progress)
+        compact_range(store, background, begin, end, progress)
 
     def rewrite_tables(self, *, progress: Progress | None = None) -> None:
         """Rewrite every table with the filters and blocks that the options ask for.
@@ -101,10 +102,17 @@ class Maintenance(Handle):
         ...     db.explain(b"k").tables[0].filters[0].policy
         'lsmkv.Bloom64'
         """
+        store, background = self._own_work()
         self._open_writer().flush_memtable()
-        background = self._background
-        assert background is not None
-        rewrite_tables(self._open_store(), background, progress)
+        rewrite_tables(store, background, progress)
+
+    def _own_work(self) -> tuple[Store, Background]:
+        """The store, and its background work, of this process."""
+        self._open_writer()
+        opened = self._opened
+        if opened.background is None:
+            raise ClosedError("the database is closed")  # another process goes on with it
+        return opened.store, opened.background
 
     def checkpoint(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
         """Make a second store at ``path`` that holds what this one holds now.

@@ -188,6 +188,11 @@ class NamedLeases:
         """Whether it was closed."""
         return self._closed
 
+    @property
+    def wishes(self) -> int:
+        """How many leases are held or waited for."""
+        return self._wishes
+
     def waiting(self, name: bytes) -> int:
         """How many wait for a name."""
         state = self._names.get(name)

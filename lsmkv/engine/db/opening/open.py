@@ -102,18 +102,9 @@ class OpenStore:
         unless a signal ends the wait for other threads: then nothing is, and a second call goes on.
         """
         store = self.store
-        with store.lock.nested, store.lock.guard:
-            store.closing = True
-            store.changed.notify_all()
-        if self.background is not None:
-            self.background.stop()
-        if self.writer is not None:
-            self.writer.wait_for_ingests()
+        self._stop_work()
         try:
-            if self.writer is not None:
-                self.writer.close()
-        except OSError as error:
-            raise_typed(error)
+            self._close_writer()
         finally:
             store.view = None
             if self.follower is not None:
@@ -124,6 +115,38 @@ class OpenStore:
             store.versions.close()
             store.info_log.close()
             self.release()
+
+    def retire(self) -> None:
+        """:meth:`close`, but what has been read from the store stays readable: another process will
+        write to it.  The caller sees to it that the tables are kept."""
+        self._stop_work()
+        try:
+            self._close_writer()
+        finally:
+            self.store.versions.close()
+            self.store.info_log.close()
+            self.end_observation()
+            if self.sharing is not None:
+                self.sharing.close()
+            if self.file_lock is not None:
+                self.file_lock.close()
+
+    def _stop_work(self) -> None:
+        store = self.store
+        with store.lock.nested, store.lock.guard:
+            store.closing = True
+            store.changed.notify_all()
+        if self.background is not None:
+            self.background.stop()
+        if self.writer is not None:
+            self.writer.wait_for_ingests()
+
+    def _close_writer(self) -> None:
+        try:
+            if self.writer is not None:
+                self.writer.close()
+        except OSError as error:
+            raise_typed(error)
 
     def release(self) -> None:
         """End the observation, and release the lock and the directory."""

@@ -168,12 +168,16 @@ class VersionSet:
 
     def live_numbers(self) -> set[int]:
         """The tables that a version names, the current one or one that a reader holds."""
-        alive: set[int] = set()
+        return set().union(*self.live())
+
+    def live(self) -> list[set[int]]:
+        """The tables of each version that is the current one, or that a reader holds."""
+        alive: list[set[int]] = []
         leases: list[weakref.ref[set[int]]] = []
         for lease in self._leases:
             numbers = lease()
             if numbers is not None:
-                alive |= numbers
+                alive.append(numbers)
                 leases.append(lease)
         self._leases = leases
         return alive

@@ -36,7 +36,7 @@ from lsmkv.engine.db.write.wal import WriteAheadLog
 from lsmkv.engine.db.write.write_delays import WriteDelays
 from lsmkv.engine.db.write.write_path import WritePath
 from lsmkv.engine.db.write.write_queue import PendingWrite, WriteQueue
-from lsmkv.engine.errors import ClosedError
+from lsmkv.engine.errors import ClosedError, ConflictError
 from lsmkv.engine.format.batch import Operation
 from lsmkv.engine.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.engine.util.comparator import equal_means_identical
@@ -65,6 +65,8 @@ class Writer(WritePath):
         self.ingests: list[tuple[int, Any]] = []
         """Thread of each ingest under way, and a lock that is held until its end."""
         self._closed = False
+        self.successor: Callable[[], WritePath] | None = None
+        """Returns what writes after :meth:`close`, of a store that another process goes on with."""
         comparator = store.comparator.user_comparator
         self._probe = None if equal_means_identical(comparator) else comparator.compare
 
@@ -99,7 +101,8 @@ class Writer(WritePath):
             pending = PendingWrite(operations, sync, condition)
             self._commit_in_turn(pending, contended)
             if pending.error is not None:
-                raise pending.error
+                self._pass_on(pending)
+                return
             if self._background.threadless:
                 if self._background.is_due:
                     self._background.run_next_job()
@@ -109,6 +112,23 @@ class Writer(WritePath):
                 self._delays.give_way()
         if listener is not None:
             listener.wrote(operations, started)
+
+    def _pass_on(self, pending: PendingWrite) -> None:
+        """Raise the error of a batch, unless another process writes to the store since."""
+        error = pending.error
+        assert error is not None
+        if not isinstance(error, ClosedError):
+            raise error
+        writer = self._next_writer(error)
+        if pending.condition is not None:
+            raise ConflictError("the owner of the store has gone since the transaction began")
+        writer.write(list(pending.operations), pending.sync)
+
+    def _next_writer(self, error: ClosedError) -> WritePath:
+        """What writes since this writer was closed; raises the error if nothing does."""
+        if self.successor is None:
+            raise error
+        return self.successor()
 
     def _commit_in_turn(self, pending: PendingWrite, contended: bool) -> None:
         """Lead, or have another writer commit the batch; it is done when this returns.
@@ -235,11 +255,14 @@ class Writer(WritePath):
         """Make every write that has returned durable."""
         store_lock = self._store.lock
         store_lock.refuse_to_wait("sync()")
-        with store_lock.nested, self._lock.guard:
-            self._refuse_closed()
-            self._commit.settle()
-            self._background.raise_error()
-            self._logs.sync()
+        try:
+            with store_lock.nested, self._lock.guard:
+                self._refuse_closed()
+                self._commit.settle()
+                self._background.raise_error()
+                self._logs.sync()
+        except ClosedError as error:
+            self._next_writer(error).sync()
 
     def between_writes(self, action: Callable[[WriteAheadLog], T]) -> T:
         """Call ``action`` with the current log while no write is under way; return its result."""
@@ -256,9 +279,12 @@ class Writer(WritePath):
         Raises what background work raised.
         """
         self._store.lock.refuse_to_wait("a flush")
-        while not self._begin_flush():
-            pass  # another thread has been faster
-        self._background.wait_for_flush()
+        try:
+            while not self._begin_flush():
+                pass  # another thread has been faster
+            self._background.wait_for_flush()
+        except ClosedError as error:
+            self._next_writer(error).flush_memtable()
 
     def _begin_flush(self) -> bool:
         """Make the memtable immutable, unless it is empty, once the last one is a table.
