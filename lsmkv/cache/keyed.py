@@ -5,7 +5,7 @@ What each changes is one step (:mod:`lsmkv.cache.atomic_steps`).  Any thread may
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -25,13 +25,16 @@ from lsmkv.cache.values import (
     Readable,
     ValueReader,
     discard,
+    hold,
     load,
     pieces_in,
     pieces_of,
     store,
 )
+from lsmkv.engine.db.handles.named_leases import NamedLease
 from lsmkv.engine.errors import CorruptionError, Error
 from lsmkv.engine.util.introspection import described
+from lsmkv.engine.util.signals import deferred
 
 _DATA = START.size
 """Where the value of a plain head begins."""
@@ -241,17 +244,35 @@ class KeyedCache(OpenCache):
         only_new: bool,
     ) -> bool:
         """Store an entry under a name, or under what ``find`` returns; whether it was stored."""
+        held: list[NamedLease] = []  # on the number of a large value, until it is published
+        try:
+            return self._store_held(name, find, value, expire, read, tag, only_new, held)
+        finally:
+            with deferred:
+                for lease in held:
+                    lease.release()
+
+    def _store_held(
+        self,
+        name: bytes,
+        find: Callable[[Step], bytes] | None,
+        value: Any,
+        expire: float | None,
+        read: bool,
+        tag: Any,
+        only_new: bool,
+        held: list[NamedLease],
+    ) -> bool:
         now = self._clock()
         expiry = None if expire is None else now + expire
         encoded_tag = None if tag is None else encode_key(tag, self._codec)
         stored: bytes | Pointer
         if read:
-            stored = self._store_file(value, now)
+            stored = self._store_file(value, now, held)
         else:
             stored = self._codec.encode(value)
             if len(stored) > MOST_INLINE:
-                number = self._number(now)
-                stored = store(self._db, number, pieces_of(stored), self._clock)
+                stored = self._store_large(pieces_of(stored), now, held)
         pointer = stored if isinstance(stored, Pointer) else None
         entry = now, expiry, encoded_tag, read, stored
         done = False
@@ -286,12 +307,17 @@ class KeyedCache(OpenCache):
         put(step, name, old, number, now, expiry, tag, raw, stored, self._by_count)
         return True
 
-    def _store_file(self, file: Readable, now: float) -> bytes | Pointer:
+    def _store_file(self, file: Readable, now: float, held: list[NamedLease]) -> bytes | Pointer:
         pieces = pieces_in(file)
         first = next(pieces, b"")
         if len(first) <= MOST_INLINE:
             return first
-        return store(self._db, self._number(now), chain((first,), pieces), self._clock)
+        return self._store_large(chain((first,), pieces), now, held)
+
+    def _store_large(self, pieces: Iterator[bytes], now: float, held: list[NamedLease]) -> Pointer:
+        number = self._number(now)
+        hold(self._db, number, held)
+        return store(self._db, number, pieces, self._clock)
 
     def _number(self, now: float) -> bytes:
         with self._steps.lock:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import random
+import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -172,3 +174,29 @@ def test_killed_processes_leave_nothing_half(processes: Processes, kills: int) -
         for key in cache:
             value = cache.get(key)
             assert key == "one more" or value is None or set(value) == {key}
+
+
+def test_a_large_value_is_stored_beside_another_pid_namespace(tmp_path: Path) -> None:
+    """A process there opens the cache meanwhile, and does not know the writer's process id."""
+    before = ("unshare", "-p", "-f", "-m", "--kill-child", "--mount-proc")
+    if not shutil.which("unshare") or subprocess.run([*before, "true"], check=False).returncode:
+        pytest.skip("no process may have new namespaces here")
+    script = "import sys, lsmkv; lsmkv.Cache(sys.argv[1]).close()"
+    value = bytes(3 << 20)
+
+    class Opening(io.BytesIO):
+        """Has the cache opened elsewhere once two chunks are stored."""
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            if self.tell() == 2 << 20:
+                with start(script, str(tmp_path), before=before) as opening:
+                    pass
+                assert opening.returncode == 0
+            return super().read(size)
+
+    with lsmkv.Cache(tmp_path) as owner:
+        for cache in (owner, lsmkv.Cache(tmp_path)):
+            assert cache.set("k", Opening(value), read=True)
+            assert cache.get("k") == value
+            assert list(owner._db.iterator(prefix=PENDING)) == []
+        cache.close()
