@@ -7,7 +7,7 @@ out with :func:`differing` which of those that it was given are not in force.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from lsmkv.engine.filter.known import is_known, policy_from_text, policy_text
 from lsmkv.engine.filter.levels import LevelBits
@@ -135,8 +135,8 @@ def differing(given: OptionArguments, now: Options) -> dict[str, str]:
     names = [name for name, value in given.items() if _is_given(name, value)]
     if not names:
         return {}
-    shared = {name: value for name, value in given.items() if WHOSE[name] != "process"}
-    own = make_options(**cast(OptionArguments, shared | {"lru_cache_size": 0}))
+    without_cache: OptionArguments = {"lru_cache_size": 0}
+    own = make_options(**(given | without_cache))
     own_values, values = _plain(own), _plain(now)
     found = {}
     for name in names:

@@ -68,6 +68,7 @@ def test_defaults_that_were_not_given_do_not_differ() -> None:
     assert differing({}, shown) == {}
     assert differing({"block_size": None, "trace": None}, shown) == {}
     assert differing({"compression": None}, shown) == {}
+    assert differing({"compression": None}, make_options()).keys() == {"compression"}
     assert differing({"block_size": 4096}, shown) == {"block_size": "8192, not 4096"}
 
 
