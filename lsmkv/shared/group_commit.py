@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from lsmkv.engine.counters import Counters
 from lsmkv.engine.db.tree.info_log import InfoLog
 from lsmkv.engine.db.write.writer import Writer
 from lsmkv.engine.errors import Error
@@ -85,6 +86,7 @@ class GroupCommit:
         writer: Writer,
         publishing: Publishing,
         info_log: InfoLog,
+        counters: Counters,
         refuse: Callable[[MemberConnection, int, BaseException], None],
         end: Callable[[Any], None],
     ) -> None:
@@ -92,6 +94,7 @@ class GroupCommit:
         self._writer = writer
         self._publishing = publishing
         self._info_log = info_log
+        self._counters = counters
         self._refuse = refuse
         self._end = end
         self._writes: list[MemberWrite] = []  # in the order in which they came
@@ -149,6 +152,7 @@ class GroupCommit:
             if not group[0].answered:
                 return error
             self._info_log.warn(f"A write of members has happened, and then: {error!r}")
+        self._counters.writes += len(group) - 1  # the writer has counted one batch
         return None
 
     def _complete(

@@ -103,7 +103,10 @@ class Listener:
         self._sockets = sockets
         self._store = store
         self._publishing = publishing
-        self._group = GroupCommit(writer, publishing, store.info_log, self._answer, sockets.end)
+        self._group = GroupCommit(
+            *(writer, publishing, store.info_log, store.counters),
+            *(self._answer, sockets.end),
+        )
         self._names = names
         self.options = options
         """The owner's options, as members get them."""

@@ -34,6 +34,7 @@ from lsmkv.tools.filter_figures import (
 )
 from lsmkv.tools.hash_check import HashCheck, check_hash
 from lsmkv.tools.options import argument, flag
+from lsmkv.tools.processes import process_rows, processes_as_dicts
 from lsmkv.tools.shard_figures import draw_shards
 from lsmkv.tools.shard_sets import open_shards
 from lsmkv.tools.text import count, printable, size
@@ -68,7 +69,8 @@ def stats(
     JSON: every counter of DB.stats(), here of this reading process, before those keys are asked
     for and without the reads of filters that the figures need, five or a few more for each
     table; "filters": each level's by kind ("level", "kind", "number", "size", "expected");
-    "published": the counters of the live process, or null; "hash_check": what sequential keys
+    "published": the counters of the live process, or null; "processes": if processes share the
+    store, what each has done, times in nanoseconds; "hash_check": what sequential keys
     showed ("asked", "false_positives", "expected", "by_level", "rate", "suffers"), or null if keys
     are not sequential or there are no filters of LevelDB's. For a shard set: the fields of
     lsmkv.shards.ShardsStats.
@@ -96,6 +98,8 @@ def stats(
             plain = {"path": directory} | look.stats.to_dict()
             plain["filters"] = [asdict(one) for one in by_level_and_kind(look.tables, look.filters)]
             plain["published"] = None if look.live is None else look.live.stats.to_dict()
+            processes = () if look.live is None else look.live.processes
+            plain["processes"] = processes_as_dicts(processes)
             plain["hash_check"] = _hash_fields(check_hash(db, look.filters))
             write_json(plain, indent=2)
         elif watch:
@@ -225,7 +229,10 @@ class _Drawing(Sheet):
         look = self._look
         tables = count(len(look.tables), "table")
         yield Text(f"{printable(look.path)}: {tables}, {size(look.size)}", style="bold")
-        for part in (self._levels(), self._filters(), self._amplification()):
+        parts = [self._levels(), self._filters(), self._amplification()]
+        if look.live is not None and look.live.processes:
+            parts.append(self._processes(look.live))
+        for part in parts:
             yield Text()
             yield from part
 
@@ -375,6 +382,29 @@ class _Drawing(Sheet):
         if not live.stats.user_bytes:
             return f"process {live.pid} has written nothing yet"
         return f"{live.stats.write_amplification:.2f}, by process {live.pid}"
+
+    def _processes(self, live: Published) -> Iterator[Text]:
+        """What each process of a shared store has done."""
+        yield Text(f"processes  in epoch {live.epoch:,}, since this owner opened the store")
+        heading = ("pid", "role", "gets", "writes", "p50", "p99", "max", "no owner")
+        yield Text(self._process_row(*heading), "dim")
+        for one in process_rows(live.processes, live.stats.writes):
+            yield Text(
+                self._process_row(
+                    *(one.name, one.role, f"{one.gets:,}", f"{one.writes:,}"),
+                    *(one.percentile(percent) for percent in (50, 99, 100)),
+                    one.longest_without_owner,
+                )
+            )
+        whole = (f"{live.stats.gets:,}", f"{live.stats.writes:,}")
+        yield Text(self._process_row("all", "", *whole, "", "", "", ""))
+        yield Text("p50, p99, max  of a member's writes, waiting for the owner included", "dim")
+        yield Text("no owner       the longest time without one, before this one", "dim")
+
+    def _process_row(self, *cells: str) -> str:
+        name, role, gets, writes, *times = cells
+        shown = f"{name:>8}  {role:6}{gets:>15}{writes:>13}"
+        return (shown + "".join(f"{one:>8}" for one in times[:3]) + f"{times[3]:>10}").rstrip()
 
 
 def _cut(key: bytes, longest: int, dots: str) -> str:

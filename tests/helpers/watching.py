@@ -8,6 +8,7 @@ from typing import Any
 
 from lsmkv import DB, MemoryEnv, Stats
 from lsmkv.engine.db.observe.histogram import Histogram
+from lsmkv.engine.db.observe.processes import COUNTED, ProcessFigures
 from lsmkv.engine.db.observe.published import CompactionUnderWay, Published, encode
 from lsmkv.engine.db.observe.trace import OPERATIONS
 from lsmkv.engine.env.base import Directory
@@ -128,3 +129,31 @@ def busy_owner(path: str = "store", publications: int = 30) -> Owner:
         )
         owner.look()
     return owner
+
+
+def shared_owner(members: int, publications: int = 3) -> Owner:
+    """An owner whose store that many members share; the third of them does most."""
+    owner = Owner()
+    for n in range(1, publications + 1):
+        processes = [figures(owner.now.pid, "owner", 10 * n, 0)]
+        processes += [
+            figures(1000 + at, "member", 100 * n * max(0, at * (4 - at)), 20 * n)
+            for at in range(members)
+        ]
+        processes.append(figures(0, "gone", 7, 3, lost=2))
+        gets = sum(one.counters["gets"] for one in processes)
+        writes = 5 * n + sum(one.writes.count for one in processes)
+        owner.publish(stats={"gets": gets, "writes": writes}, epoch=4, processes=tuple(processes))
+        owner.look()
+    return owner
+
+
+def figures(pid: int, role: str, gets: int, writes: int, lost: int = 1) -> ProcessFigures:
+    """A process with so many Gets, writes of 40 us, and times of 80 ms without an owner."""
+    counters = dict.fromkeys(COUNTED, 0) | {"gets": gets}
+    taken, without = Histogram(), Histogram()
+    for _ in range(writes):
+        taken.add(40_000)
+    for _ in range(lost):
+        without.add(80_000_000)
+    return ProcessFigures(pid, role, counters, taken, without)

@@ -86,10 +86,10 @@ def test_what_a_killed_member_has_counted_stays(path: Path, other: Start) -> Non
     with new(path, publish_stats=True):
         member = other()
         member(f"[db.get(b'k') for _ in range({2 * GETS + 1})], db.put(b'k', b'v')")
-        published(path, lambda one: one.stats.gets == 2 * GETS)
+        before = published(path, lambda one: one.stats.gets >= 2 * GETS)
         member.kill()
         found = published(path, lambda one: len(one.processes) == 2)
-        assert found.stats.gets == found.processes[1].counters["gets"] == 2 * GETS
+        assert found.stats.gets == found.processes[1].counters["gets"] >= before.stats.gets
         assert found.processes[1].writes.count == 1
 
 

@@ -52,6 +52,7 @@ class Group:
             opened.writer,
             part.publishing,
             opened.store.info_log,
+            opened.store.counters,
             lambda _, request, error: self.refused.append((request, str(error))),
             self.ended.append,
         )
@@ -89,6 +90,7 @@ def test_members_are_answered_when_their_writes_have_happened(db: SharedDB, grou
     assert db.sequence == 4
     group.commit.commit_all()
     assert len(socket.answers) == 2
+    assert db.stats().writes == 3
 
 
 def test_an_owner_that_asks_for_the_last_sequence_waits_for_its_memtable(

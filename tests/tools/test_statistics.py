@@ -19,6 +19,7 @@ from rich.console import Console
 from stores import put_numbered
 
 import lsmkv
+from lsmkv.shared.system.local import SHARES
 from lsmkv.tools.filter_figures import FilterFigures
 from lsmkv.tools.hash_check import check_hash
 from lsmkv.tools.statistics import Look, draw
@@ -299,3 +300,34 @@ def test_damage_is_reported_below_what_could_be_read(tmp_path: Path) -> None:
     assert table.name in done.err
     assert "tables" in done.out
     assert "Data blocks" in done.out
+
+
+@pytest.mark.skipif(not SHARES, reason="no processes share a store here")
+@pytest.mark.parametrize("width", [80, 120])
+def test_processes_of_a_shared_store(tmp_path: Path, width: int) -> None:
+    path = tmp_path / "db"
+    with (
+        lsmkv.SharedDB(path, create_if_missing=True, publish_stats=True) as db,
+        lsmkv.SharedDB(path) as member,
+    ):
+        db.put(b"k", b"v")
+        member.get(b"k")
+        writes = 1
+        while not published(path).stats.gets:  # which go with a write, at times
+            member.put(b"k", b"w")
+            writes += 1
+        published(path, lambda now: 1 + now.processes[1].writes.count == writes == now.stats.writes)
+        lines = pictured(path, width)
+        plain = json.loads(lsm("stats", path, "--json").out)
+    at = lines.index("processes  in epoch 1, since this owner opened the store")
+    assert max(map(len, lines[at:])) <= width
+    assert lines[at + 1].split()[:4] == ["pid", "role", "gets", "writes"]
+    rows = [line.split()[:4] for line in lines[at + 2 : at + 6]]
+    pid = f"{os.getpid()}"
+    assert rows[0] == [pid, "owner", "0", "1"]
+    assert rows[1] == [pid, "member", "1", f"{writes - 1:,}"]
+    assert rows[2] == ["-", "gone", "0", "0"]
+    assert rows[3] == ["all", "1", f"{writes:,}"]
+    assert [one["role"] for one in plain["processes"]] == ["owner", "member", "gone"]
+    assert plain["processes"][1]["counters"]["gets"] == 1
+    assert plain["processes"][1]["writes"]["count"] == writes - 1

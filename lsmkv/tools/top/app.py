@@ -18,11 +18,12 @@ from textual.widgets import Footer, Static
 
 from lsmkv.tools.console import INTERRUPTED
 from lsmkv.tools.text import printable
-from lsmkv.tools.top import panels
+from lsmkv.tools.top import figures, panels
 from lsmkv.tools.top.guide import HELP, explanation
 from lsmkv.tools.top.watch import RECENT, Watch
 
 _EVERY = 0.5  # seconds between two looks
+_MOST_PROCESSES = 7
 _DARK, _LIGHT = "textual-dark", "textual-light"
 
 
@@ -74,6 +75,8 @@ class TopApp(App[None]):
     #nothing { padding: 1 2; height: 1fr; display: none; }
     PanelView { border: round $primary; border-title-color: $text-primary; padding: 0 1; }
     #operations { height: 8; }
+    #processes { display: none; }
+    .shared #processes { display: block; }
     #figures { height: 7; }
     #figures PanelView { width: 1fr; height: 100%; }
     #charts { height: 1fr; display: none; }
@@ -109,6 +112,7 @@ class TopApp(App[None]):
             name: PanelView(panel, title, watch, name)
             for name, panel, title in (
                 ("operations", panels.operations, f"Operations, {recent}"),
+                ("processes", panels.processes, f"Processes, {recent}"),
                 ("hits", panels.caches, "Hits"),
                 ("filters", panels.filters, "Filters"),
                 ("writes", panels.writes, "Written"),
@@ -127,6 +131,7 @@ class TopApp(App[None]):
             yield self._nothing
             with VerticalScroll(id="panels"):
                 yield shown["operations"]
+                yield shown["processes"]
                 yield Horizontal(shown["hits"], shown["filters"], shown["writes"], id="figures")
                 yield Horizontal(shown["throughput"], shown["latency"], id="charts")
                 yield Horizontal(shown["background"], shown["levels"], id="store")
@@ -149,6 +154,9 @@ class TopApp(App[None]):
         watch = self.watch_store
         self._state_line.update(self._state())
         self._all.set_class(watch.published is None, "unpublished")
+        processes = len(figures.processes(watch))
+        self._all.set_class(processes > 0, "shared")
+        self._panels["processes"].styles.height = 3 + min(processes, _MOST_PROCESSES)
         if watch.published is None:
             self._nothing.update(explanation(watch))
         for panel in self._panels.values():

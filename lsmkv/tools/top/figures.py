@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from lsmkv.engine.util.text import percent
 from lsmkv.shared.owner import OPERATIONS, Published
+from lsmkv.tools.processes import process_rows
 from lsmkv.tools.text import duration, printable, size
 from lsmkv.tools.top.watch import Watch, Window
 
@@ -193,6 +194,42 @@ def levels(watch: Watch) -> list[LevelFigures]:
             level.bytes / most if most else 0.0,
         )
         for level in held
+    ]
+
+
+class ProcessFigures(NamedTuple):
+    """One process of a shared store."""
+
+    name: str
+    role: str
+    gets: str
+    writes: str
+    """How many of each a second."""
+    percentiles: tuple[str, ...]
+    """How long its writes took, by :data:`PERCENTILES`."""
+    without_owner: str
+    """The longest time that it was without an owner, before it had this one."""
+
+
+def processes(watch: Watch) -> list[ProcessFigures]:
+    """The owner and the members of a shared store, those that do most first; [] of any other."""
+    recent, published = watch.recent, watch.published
+    if recent is None or published is None:
+        return []
+    since = process_rows(published.processes, published.stats.writes)
+    now = process_rows(recent.processes, recent.stats.writes)
+    rows = [(one, all_of_it) for one, all_of_it in zip(now, since, strict=True)]
+    rows = (
+        [rows[0], *sorted(rows[1:-1], key=lambda row: -row[0].gets - row[0].writes)] if rows else []
+    )
+    return [
+        ProcessFigures(
+            *(one.name, one.role),
+            *(rate(recent.rate(one.gets)), rate(recent.rate(one.writes))),
+            tuple(one.percentile(percent) for percent in PERCENTILES),
+            all_of_it.longest_without_owner,
+        )
+        for one, all_of_it in rows
     ]
 
 

@@ -15,6 +15,12 @@ HELP: tuple[tuple[str, str], ...] = (
         " operations; a seek is the first step of an iterator.",
     ),
     (
+        "Processes",
+        "Of a store that processes share: Gets and writes of each, how long a member's writes took,"
+        " waiting for the owner included, and for how long it was without an owner before it had"
+        " this one. Above, the Gets of all are counted, and the owner's are timed.",
+    ),
+    (
         "Hits",
         "Data blocks found in the block cache; Gets that the row cache or a memtable answered; Gets"
         " that found their key.",

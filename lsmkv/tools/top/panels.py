@@ -60,6 +60,26 @@ def _fitting_percentiles(width: int) -> list[int]:
     return shown
 
 
+def processes(watch: Watch, width: int, height: int) -> Content:
+    """The processes of a shared store, as many as there is room for."""
+    found = figures.processes(watch)
+    shown = _fitting_percentiles(width - 46)
+    titles = ["max" if percent == 100 else f"p{percent}" for percent in shown]
+    heading = f"{'pid':>8} {'role':8}{'gets/s':>9}{'writes/s':>9}"
+    heading += "".join(f"{title:>8}" for title in titles) + f"{'no owner':>10}"
+    lines: list[Content] = [Content.styled(heading, DIM)]
+    room = max(1, height - 1)
+    for one in found if len(found) <= room else found[: room - 1]:
+        line = f"{one.name:>8} {one.role:8}{one.gets:>9}{one.writes:>9}"
+        for percent, taken in zip(PERCENTILES, one.percentiles, strict=True):
+            line += f"{taken:>8}" if percent in shown else ""
+        idle = one.gets == one.writes == "0"
+        lines.append(Content.styled(f"{line}{one.without_owner:>10}", DIM if idle else ""))
+    if len(found) > room:
+        lines.append(Content.styled(f"and {len(found) - room + 1:,} more", DIM))
+    return _joined(lines)
+
+
 def caches(watch: Watch, width: int, height: int) -> Content:
     """Where Gets were answered, and where blocks were found."""
     return _pairs(width, figures.caches(watch))

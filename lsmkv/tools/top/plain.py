@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsmkv.shared.owner import Histogram, Owner
-
-_PERCENTILES = (50, 90, 99, 99.9)
+from lsmkv.shared.owner import Owner
+from lsmkv.tools.processes import processes_as_dicts, times_as_dict
 
 
 def owner_as_dict(owner: Owner) -> dict[str, Any]:
@@ -18,13 +17,9 @@ def owner_as_dict(owner: Owner) -> dict[str, Any]:
         plain["published"] = published._asdict() | {
             "stats": published.stats.to_dict(),
             "compaction": None if compaction is None else compaction._asdict(),
-            "latencies": {name: _latencies(found) for name, found in published.latencies.items()},
+            "latencies": {
+                name: times_as_dict(found) for name, found in published.latencies.items()
+            },
+            "processes": processes_as_dicts(published.processes),
         }
-    return plain
-
-
-def _latencies(histogram: Histogram) -> dict[str, Any]:
-    plain: dict[str, Any] = {"count": histogram.count, "mean": round(histogram.mean)}
-    plain |= {f"p{percent:g}": histogram.percentile(percent) for percent in _PERCENTILES}
-    plain["max"] = histogram.percentile(100)
     return plain

@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 from lsmkv import Directory, Stats
 from lsmkv.engine.errors import Error
-from lsmkv.shared.owner import OPERATIONS, Histogram, Owner, Published, read_owner
+from lsmkv.shared.owner import (
+    OPERATIONS,
+    Histogram,
+    Owner,
+    ProcessFigures,
+    Published,
+    read_owner,
+)
 
 RECENT = 10.0
 """Seconds over which hit rates and percentiles are taken."""
@@ -28,13 +35,18 @@ class Window(NamedTuple):
     """Counters of the span; what says how things stand is as at its end."""
     latencies: dict[str, Histogram]
     """The latencies of each kind of operation."""
+    processes: tuple[ProcessFigures, ...] = ()
+    """Of a shared store, what each process has done."""
 
     def rate(self, number: float) -> float:
         """So many, a second."""
         return number / self.seconds
 
     def operations(self, operation: str) -> int:
-        """Operations of this kind."""
+        """Operations of this kind.  Of a shared store, Gets of all processes: the owner, which
+        measures how long its own take, carries out all other kinds."""
+        if operation == "get" and self.processes:
+            return self.stats.gets
         return self.latencies[operation].count
 
 
@@ -115,6 +127,7 @@ class Watch:
             max(0.001, published.time - published.opened),
             published.stats,
             {name: published.latencies.get(name, Histogram()) for name in OPERATIONS},
+            published.processes,
         )
         self.rates = {operation: deque(maxlen=_POINTS) for operation in OPERATIONS}
 
@@ -138,4 +151,28 @@ def between(before: Published, after: Published) -> Window:
         - before.latencies.get(operation, Histogram())
         for operation in OPERATIONS
     }
-    return Window(max(0.001, after.time - before.time), after.stats - before.stats, latencies)
+    earlier = {(one.pid, one.role): one for one in before.processes}
+    processes = [
+        _less(one, earlier.get((one.pid, one.role), nothing_yet(one))) for one in after.processes
+    ]
+    return Window(
+        *(max(0.001, after.time - before.time), after.stats - before.stats, latencies),
+        tuple(processes),
+    )
+
+
+def nothing_yet(one: ProcessFigures) -> ProcessFigures:
+    """The figures of a process that has done nothing."""
+    return one._replace(counters={}, writes=Histogram(), without_owner=Histogram())
+
+
+def _less(after: ProcessFigures, before: ProcessFigures) -> ProcessFigures:
+    """What a process has done since; it may be another one with its number."""
+    return after._replace(
+        counters={
+            name: max(0, number - before.counters.get(name, 0))
+            for name, number in after.counters.items()
+        },
+        writes=after.writes - before.writes,
+        without_owner=after.without_owner - before.without_owner,
+    )

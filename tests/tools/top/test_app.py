@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from textual.pilot import Pilot
-from watching import Owner, busy_owner
+from watching import Owner, busy_owner, shared_owner
 
 from lsmkv.tools.top.app import Help, PanelView, TopApp
 
@@ -69,6 +69,18 @@ async def test_a_large_terminal_has_charts() -> None:
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         assert titles(app) == PANELS
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_processes_of_a_shared_store_are_shown(size: tuple[int, int]) -> None:
+    for members, said in ((2, "1001 member"), (6, "1005 member"), (9, "and 4 more")):
+        async with screen(shared_owner(members), size) as (app, _):
+            assert titles(app)[:2] == ["Operations, last 10 s", "Processes, last 10 s"]
+            lines = shown(app)
+            (heading,) = [line for line in lines if "no owner" in line]
+            assert "p99" in heading
+            assert any(said in line for line in lines)
+            assert max(map(len, lines)) <= size[0]
 
 
 async def test_a_narrow_terminal_scrolls() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from watching import Owner, busy_owner
+from watching import Owner, busy_owner, shared_owner
 
 from lsmkv.tools.top import figures
 
@@ -19,7 +19,7 @@ def test_no_figures_give_no_text() -> None:
     watch = Owner().look()
     for tell in (
         *(figures.operations, figures.caches, figures.filters, figures.writes),
-        *(figures.background, figures.levels, figures.totals),
+        *(figures.background, figures.levels, figures.totals, figures.processes),
     ):
         assert tell(watch) == []
     assert figures.explanation(watch).call == "lsmkv.DB('store', publish_stats=True)"
@@ -35,6 +35,20 @@ def test_operations(busy: Owner) -> None:
     assert figures.totals(busy.watch)[-1] == pytest.approx(7380 + 2400 + 7 + 25)
     assert len(busy.watch.times) == len(busy.watch.p99) == len(figures.totals(busy.watch))
     assert busy.watch.times[-1] == busy.now.time
+
+
+def test_processes_of_a_shared_store() -> None:
+    owner = shared_owner(4)
+    found = figures.processes(owner.watch)
+    assert [one.name for one in found] == [f"{owner.now.pid}", "1002", "1001", "1003", "1000"]
+    assert found[0].role == "owner"
+    assert (found[0].gets, found[0].writes, found[0].percentiles[0]) == ("10", "5.0", "-")
+    assert (found[1].gets, found[1].writes) == ("400", "20")
+    assert found[1].percentiles == ("41 us",) * 4
+    assert {one.without_owner for one in found} == {"82 ms"}
+    get = figures.operations(owner.watch)[0]
+    assert get.each_second == "1,010"  # of all processes
+    assert figures.processes(busy_owner(publications=2).watch) == []
 
 
 def test_stalls_are_bad() -> None:

@@ -51,5 +51,5 @@ def test_a_hostile_path_is_escaped() -> None:
 
 def test_every_panel_is_explained() -> None:
     assert [heading for heading, _ in HELP] == [
-        *("Operations", "Hits", "Filters", "Written", "Background", "Keys"),
+        *("Operations", "Processes", "Hits", "Filters", "Written", "Background", "Keys"),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from watching import Owner, busy_owner
+from watching import Owner, busy_owner, shared_owner
 
 from lsmkv.tools.top.plain import owner_as_dict
 
@@ -22,6 +22,18 @@ def test_a_live_owner() -> None:
     assert published["latencies"]["delete"] == {
         "count": 0, "mean": 0, "p50": 0, "p90": 0, "p99": 0, "p99.9": 0, "max": 0
     }  # fmt: skip
+
+
+def test_processes_of_a_shared_store() -> None:
+    plain = json.loads(json.dumps(owner_as_dict(shared_owner(1).watch.owner)))["published"]
+    assert plain["epoch"] == 4
+    owner, member, gone = plain["processes"]
+    assert (owner["role"], member["role"], gone["role"]) == ("owner", "member", "gone")
+    assert member["pid"] == 1000
+    assert member["writes"]["count"] == 60
+    assert 40_000 <= member["writes"]["p99"] < 41_300
+    assert gone["counters"]["gets"] == 7
+    assert gone["without_owner"]["count"] == 2
 
 
 def test_an_owner_that_publishes_nothing_or_is_gone() -> None:
