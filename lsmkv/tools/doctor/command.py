@@ -40,8 +40,9 @@ def doctor(
     package, null for what is not there); "directory": "path", "file_system" (null if unknown),
     "holds_store", "store" (null if DIR has none: "verdict", "damage", "remarks", "reason"),
     "tried_in" (null if nothing was tried), "works" (null, or "files", "renames",
-    "directory_sync", "hard_links", "lock", "ofd_lock", "mapped_log"), "free_bytes",
-    "open_file_limit"; "problems" and "remarks": lists of "what" is not well and what to "do".
+    "directory_sync", "hard_links", "lock", "ofd_lock", "mapped_log"), "access" (of LOCK and SHARED:
+    "name", "mode", "links", and "who" can lock it), "free_bytes", "open_file_limit"; "problems" and
+    "remarks": lists of "what" is not well and what to "do".
     """
     with progress("Surveying", "byte") as bar:
         found = report.examine(directory, bar.report, **order_options())

@@ -10,6 +10,7 @@ import os
 from typing import NamedTuple
 
 from lsmkv.engine.env.mounts import file_system_of
+from lsmkv.tools.doctor.access import Access, access_of
 from lsmkv.tools.doctor.trial import Trials, beside, free_bytes, open_file_limit, try_directory
 from lsmkv.tools.next_step import holds_store
 
@@ -32,6 +33,8 @@ class Place(NamedTuple):
     """Why nothing was tried, in the system's words; empty if that is by intent."""
     free_bytes: int | None
     open_file_limit: int | None
+    access: tuple[Access, ...] = ()
+    """Who can lock the store that it holds."""
 
 
 def place(path: str) -> Place:
@@ -62,6 +65,7 @@ def place(path: str) -> Place:
         not_tried=not_tried,
         free_bytes=None if missing else free_bytes(path),
         open_file_limit=open_file_limit(),
+        access=() if missing or not is_store else access_of(path),
     )
 
 

@@ -13,6 +13,7 @@ from lsmkv import OptionArguments
 from lsmkv.engine.util.progress import Progress
 from lsmkv.tools.bars import can_encode
 from lsmkv.tools.console import MISS
+from lsmkv.tools.doctor.access import remarks_on_access
 from lsmkv.tools.doctor.engine import Advice, Engine, crc32c_text, engine, named
 from lsmkv.tools.doctor.findings import (
     problems,
@@ -77,7 +78,9 @@ def examine(
         there,
         stored,
         problems_of_store(stored, there.path) + problems(here, there),
-        remarks_on_store(stored, there.path) + remarks(here, there),
+        remarks_on_store(stored, there.path)
+        + list(remarks_on_access(there.access))
+        + remarks(here, there),
     )
 
 
@@ -112,6 +115,10 @@ def _plain(
             "store": stored.to_dict() if stored.verdict else None,
             "tried_in": there.tried_in or None,
             "works": None if there.trials is None else works(there.trials),
+            "access": [
+                {"name": one.name, "mode": f"{one.mode:04o}", "links": one.links, "who": one.who}
+                for one in there.access
+            ],
             "free_bytes": there.free_bytes,
             "open_file_limit": there.open_file_limit,
         },
@@ -172,6 +179,8 @@ class _Report:
         yield from self._row("file system", there.file_system or "not known")
         yield from self._row("holds a store", "yes" if there.holds_store else "no")
         yield from self._stored()
+        for one in there.access:
+            yield from self._row("who can lock" if one is there.access[0] else "", str(one))
         if there.free_bytes is not None:
             yield from self._row("free", size(there.free_bytes))
         limit = there.open_file_limit

@@ -24,8 +24,12 @@ def test_json_has_the_fields_that_the_help_names(tmp_path: Path) -> None:
     directory = plain["directory"]
     named = set(re.findall(r'"(\w+)"', documented))
     lsmkv.DB(tmp_path / "store", create_if_missing=True).close()
-    of_store = json.loads(lsm("doctor", tmp_path / "store", "--json").out)["directory"]["store"]
-    assert named == {*plain, *directory, *directory["works"], *of_store, "what", "do"}
+    there = json.loads(lsm("doctor", tmp_path / "store", "--json").out)["directory"]
+    of_store, access = there["store"], there["access"]
+    assert named == {
+        *(*plain, *directory, *directory["works"], *of_store, "what", "do"),
+        *(access[0] if access else ("name", "mode", "links", "who")),
+    }
     assert directory["store"] is None
     assert plain["problems"] == []
     assert directory["works"]["lock"] is True
