@@ -119,6 +119,30 @@ def test_methods_that_run_at_the_owner(path: Path, other: Start, tmp_path: Path)
         assert first("db.verify()") == []
 
 
+def test_a_checkpoint_of_a_member_holds_what_has_happened(
+    path: Path, other: Start, tmp_path: Path
+) -> None:
+    """While the owner writes, flushes and compacts; and once it was killed."""
+    owner = other(create_if_missing=True, write_buffer_size=65536)
+    with new(path) as db:
+        for turn in range(4):
+            owner.ask(f"[db.put(b'%d-%03d' % ({turn}, n), bytes(500)) for n in range(300)] and 0")
+            db.put(b"mine", b"%d" % turn)
+            db.checkpoint(tmp_path / f"copy{turn}")
+            owner.answer()
+            with DB(tmp_path / f"copy{turn}", paranoid_checks=True) as copy:
+                assert copy.get(b"mine") == b"%d" % turn
+                keys = list(copy.iterator(start=b"0", stop=b"9", include_value=False))
+            assert (
+                keys == list(db.iterator(start=b"0", stop=b"9", include_value=False))[: len(keys)]
+            )
+            assert len(keys) >= 300 * turn
+        owner.kill()
+        db.checkpoint(tmp_path / "last")
+        with DB(tmp_path / "last") as copy:
+            assert dict(copy) == dict(db)
+
+
 def test_progress_that_raises_ends_the_call(path: Path, other: Start) -> None:
     with new(path) as db:
         first = other()
