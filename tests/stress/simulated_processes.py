@@ -161,6 +161,9 @@ def stopped(run: Run) -> None:
         if ends:
             halted.kill()
         halted.go_on()
+    for one in victims:  # which may come to that point while they close the store
+        one.process.stop_after(1 << 40)
+        one.process.go_on()
     _live(run, [], begun, some)
 
 
