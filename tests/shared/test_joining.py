@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +24,7 @@ import lsmkv.aio
 from lsmkv.engine.env.local import LocalDirectory, LocalEnv
 from lsmkv.engine.env.lock import OFD_SETLK, LocalFileLock, pack_flock
 from lsmkv.shared.system.local import LocalPlace, place_of
-from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH
+from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH, SharedFile
 from lsmkv.shared.system.shared_page import fcntl
 
 Start = Callable[..., Other]
@@ -386,6 +387,28 @@ def test_lock_timeout_ends_the_wait_for_readers_of_the_last_epoch(
             new(path, owner=owner, lock_timeout=0.5)
         later.cancel()
         file.close()
+
+
+def test_a_process_that_may_only_read_waits_if_another_is_about_to_own_the_store(
+    path: Path, other: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, second = other(create_if_missing=True), other()
+    owner.kill()
+    looked = threading.Event()
+    real = SharedFile.is_leased_at_all
+
+    def look(file: SharedFile) -> bool:
+        looked.set()
+        return real(file)
+
+    monkeypatch.setattr(SharedFile, "is_leased_at_all", look)
+    monkeypatch.setattr(LocalPlace, "is_writable", lambda place: False)
+    with ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(lsmkv.SharedDB, path)
+        assert looked.wait(60)
+        second("db.put(b'new', b'1')")
+        with opening.result() as db:
+            assert (db.role, db.get(b"new")) == ("member", b"1")
 
 
 @pytest.mark.parametrize("is_known", [True, False])

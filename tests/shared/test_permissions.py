@@ -7,7 +7,6 @@ import shutil
 import stat
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,9 +75,9 @@ def place() -> Iterator[Path]:
 class Talking:
     """A process that answers each line with one."""
 
-    def __init__(self, script: str, path: Path, waits: bool = True) -> None:
+    def __init__(self, script: str, path: Path) -> None:
         self.process = start(script, str(path))
-        self.begun = self.answer() if waits else ""
+        self.begun = self.answer()
 
     def __call__(self, line: str) -> str:
         assert self.process.stdin is not None
@@ -159,23 +158,6 @@ def test_its_opening_is_refused_at_once_if_nobody_shares_the_store(place: Path) 
         one.end()
     assert reader.begun.startswith("[Errno 13] no process owns the shared store, and this one may")
     assert reader.begun.endswith(repr(str(path)))
-
-
-def test_its_opening_waits_if_another_process_is_about_to_own_the_store(place: Path) -> None:
-    path = place / "store"
-    owner, second = Talking(OWN, path), Talking(OWN, path)
-    assert second("len(list(db))") == "done"
-    owner.end()
-    path.chmod(0o555)
-    reader = Talking(READ, path, waits=False)
-    time.sleep(0.3)
-    path.chmod(0o755)
-    assert second("db.put(b'new', b'1')") == "done"
-    try:
-        assert reader.answer() == "member 101 b'v'"
-    finally:
-        second.end()
-        reader.end()
 
 
 @pytest.mark.skipif(
