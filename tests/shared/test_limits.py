@@ -314,8 +314,10 @@ def test_a_call_that_takes_long_ends_if_its_owner_is_stopped_meanwhile(
         with pytest.raises(lsmkv.IOError, match="does not answer"):
             db.compact_range(progress=lambda *_: owner.stop())
         owner.go_on()
+        with lsmkv.TableWriter(path.parent / "more") as table:
+            table.add(b"l", b"w")
         with pytest.raises(OutcomeUnknownError, match="does not answer"):
-            db.checkpoint(path.parent / "copy", progress=lambda *_: owner.stop())
+            db.ingest([path.parent / "more"], progress=lambda *_: owner.stop())
         owner.go_on()
         db.compact_range()
 

@@ -376,10 +376,10 @@ def test_a_member_that_is_closed_waits_no_longer(path: Path, other: Start) -> No
 def test_patience_is_for_owners_that_do_not_answer(path: Path, other: Start) -> None:
     """This one does, when its time has come."""
     other(create_if_missing=True)
-    with new(path, patience=0.1) as db:
-        assert db.wait_for_change(0, timeout=0.4) == 0
+    with new(path, patience=0.5) as db:
+        assert db.wait_for_change(0, timeout=1.0) == 0
         db.put(b"k", b"v")
-        db.compact_range(progress=lambda *_: time.sleep(0.2))
+        db.compact_range(progress=lambda *_: time.sleep(0.7))
 
 
 def test_waits_leave_nothing_behind() -> None:
