@@ -65,6 +65,50 @@ def program(run):
 """)
 
 
+def test_what_members_count_is_never_lost_while_their_owner_lives() -> None:
+    """One member is killed at any of its points: no total falls, and the other one's are exact."""
+    passes(
+        """
+def own(process, kept):
+    with opened(process, publish_stats=True) as db:
+        kept["owns"] = True
+        rows = db._part.publishing.counts.rows
+        before = [0] * len(rows()[0][2])
+        while not kept.get("ended"):
+            db.wait_for_change(db.sequence, 0.05)
+            now = [sum(words) for words in zip(*(words for _, _, words in rows()))]
+            assert all(later >= earlier for earlier, later in zip(before, now))
+            before = now
+        kept["gets"] = before[0]
+
+def use(process, kept):
+    for _ in range(3):
+        with opened(process, may_own=False) as db:
+            for number in range(3):
+                db.put(b"k", b"%d" % number)
+                db.get(b"k")
+            list(db)
+        if process.name == "two":
+            kept["finished"] = kept.get("finished", 0) + 3
+
+def program(run):
+    owner, one, two = (run.process(name) for name in ("owner", "one", "two"))
+    owner.start(own, owner, run.kept)
+    while not run.kept.get("owns"):
+        run.sleep(0.01)
+    one.kill_after(run.seed * 37 % 700)
+    one.start(use, one, run.kept)
+    two.start(use, two, run.kept)
+    while run.kept.get("finished", 0) < 9:
+        run.sleep(0.1)
+    run.kept["ended"] = True
+    run.join()
+    assert run.kept["gets"] >= run.kept["finished"]
+""",
+        20,
+    )
+
+
 def test_what_was_killed_does_nothing_more_and_its_place_is_taken() -> None:
     passes(
         """

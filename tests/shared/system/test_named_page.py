@@ -141,3 +141,18 @@ def test_what_could_not_be_made_leaves_no_name(token: int, monkeypatch: pytest.M
             make_page(1, token)
     assert not exists(token)
     assert len(os.listdir("/dev/fd")) == before
+
+
+def test_members_count_in_memory_without_a_name() -> None:
+    names = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    own, fd = named_page.make_memory(100)
+    if names:
+        assert {one for one in os.listdir("/dev/shm") if "lsmkv" in one} <= names
+    theirs = named_page.map_memory(fd, 100)
+    assert named_page.map_memory(fd, 1 << 20) is None
+    close_descriptor(fd)
+    assert theirs is not None
+    own.words[99] = 7
+    assert theirs.words[99] == 7
+    with pytest.raises(TypeError):
+        theirs.words[0] = 1
