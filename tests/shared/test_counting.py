@@ -301,3 +301,15 @@ def test_writes_are_counted_at_once(counts: MemberCounts) -> None:
     words = counts.rows()[1][2]
     assert sum(words[WRITES + 1 : PLACES["writes"][1]]) == 1
     assert 0 < words[WRITES] < 60e9
+
+
+def test_a_call_that_goes_on_in_a_forked_child_counts_nothing(counts: MemberCounts) -> None:
+    """One that was interrupted by the fork, in a signal handler say."""
+    half = Half(counts, 1, 50)
+    child = os.fork()
+    if child == 0:
+        half.counting.wrote(half.counting.now())
+        half.get(5)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert not any(counts.rows()[1][2])
