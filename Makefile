@@ -16,7 +16,7 @@ COVERING := tests/engine/table $(patsubst %,tests/engine/format/test_%.py,log ve
 	$(patsubst %,tests/engine/db/%.py,write/test_wal tree/test_manifest tree/test_version tree/test_version_set) \
 	$(patsubst %,tests/engine/db/%.py,opening/test_recovery compact/test_compaction compact/test_picking) \
 	tests/engine/db/admin/test_compact_range.py tests/engine/db/opening/test_read_only.py
-MORE := tests/docs/test_docstrings.py tests/docs/test_site.py tests/engine/db/test_fixtures.py \
+MORE := tests/docs/test_docstrings.py tests/docs/test_monitoring_page.py tests/docs/test_site.py tests/engine/db/test_fixtures.py \
 	tests/test_docs.py tests/test_mypyc_memory.py tests/test_build.py tests/test_typing.py tests/test_workflows.py \
 	$(addprefix tests/test_examples.py::test_a_notebook_,prints_and_draws_what_it_keeps reads_and_writes_what_the_service_has_open)
 BROWSER_TESTS ?= tests/browser
