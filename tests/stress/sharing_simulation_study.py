@@ -1,9 +1,10 @@
 """Simulated processes that share a store, are killed and take over; power cuts under all of them.
 
-The programs are those of ``simulated_processes.py``.  The engine's own code runs in each process;
-sockets, shared memory, leases and ``LOCK`` are simulated (``lsmkv/testing/process_env.py``).  A
-process is killed at any switch point: before each system call, before each load and store of a word
-of the page, before a lock is taken and after it is released.
+The programs are those of ``simulated_processes.py``, and that of ``simulated_turns.py``.  The
+engine's own code runs in each process; sockets, shared memory, leases and ``LOCK`` are simulated
+(``lsmkv/testing/process_env.py``).  A process is killed at any switch point: before each system
+call, before each load and store of a word of the page, before a lock is taken and after it is
+released.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from simulation_study import run_modes
 from study import Outcome, Say
 
 _PROGRAMS = Path(__file__).with_name("simulated_processes.py")
+_TURNS = Path(__file__).with_name("simulated_turns.py")
 _MOST_STEPS = 1_000_000
 
 
 def _mode(name: str, share: int, program: str, **options: Any) -> tuple[str, int, dict[str, Any]]:
-    options |= {"program": f"{_PROGRAMS}:{program}", "most_steps": _MOST_STEPS}
+    place = program if ":" in program else f"{_PROGRAMS}:{program}"
+    options |= {"program": place, "most_steps": _MOST_STEPS}
     return name, share, options
 
 
@@ -39,6 +42,8 @@ MODES = [
     _mode("owners killed before they answer", 15, "unanswered"),
     _mode("late leases of processes that come and go", 15, "joining_late"),
     _mode("owners that lose their power", 20, "power_fails", mapped_logs=True),
+    _mode("processes that take turns", 20, f"{_TURNS}:program"),
+    _mode("processes that take turns, by priorities", 15, f"{_TURNS}:program", strategy="pct"),
     _mode("processes line by line", 3, "program", lines=["lsmkv.shared"]),
     _mode("new owners killed at each line", 3, "taking_over_by_lines", lines=["lsmkv.shared"]),
 ]

@@ -330,7 +330,7 @@ def test_the_page_lists_the_mistakes_of_sharing() -> None:
 
 PROGRAMS = (
     *("program", "each_step", "power_fails", "taking_over", "stopped", "come_and_go"),
-    *("transactions", "synced", "versions", "unanswered", "joining_late"),
+    *("transactions", "synced", "versions", "unanswered", "joining_late", "simulated_turns.py"),
 )
 
 
@@ -338,6 +338,8 @@ PROGRAMS = (
 def test_processes_that_share_a_store_are_right(program: str) -> None:
     """A few runs of what ``tests/stress/sharing_simulation_study.py`` runs by the hundred."""
     place = f"{STRESS / 'simulated_processes.py'}:{program}"
+    if program == "simulated_turns.py":
+        place = f"{STRESS / program}:program"
     report = simulate(place, seed=11, runs=4, most_steps=1_000_000)
     assert report.failure is None, str(report)
 
