@@ -13,9 +13,15 @@ import pytest
 from threads import background_of, run_threads
 
 import lsmkv
-from lsmkv import DB, MemoryEnv, Transaction
+from lsmkv import DB, ConflictError, MemoryEnv, Transaction
 from lsmkv.engine.db.handles import transaction_turns as turns_module
-from lsmkv.engine.db.handles.transaction_turns import FREE_ATTEMPTS, MOST_ATTEMPTS, Turn, Turns
+from lsmkv.engine.db.handles.transaction_turns import (
+    FREE_ATTEMPTS,
+    MOST_ATTEMPTS,
+    Attempts,
+    Turn,
+    Turns,
+)
 
 THREADS = 16
 TIMES = 200
@@ -437,4 +443,29 @@ def test_turns_come_in_order_and_end() -> None:
     turns.longest = 0.0
     turns.advance()
     assert not turns.holds(late), "it has lasted too long"
+    assert turns.is_free(None)
+
+
+def test_a_call_that_has_not_lost_only_waits_for_those_before_it() -> None:
+    """So a queue that has formed under load empties again."""
+    turns = Turns()
+    first = Turn(None, lambda: None)
+    turns.join(first)
+    attempts = Attempts(turns, None, nested=False)
+    assert attempts.need_turn()
+    came: list[bool] = []
+    attempts.queue_up(lambda: came.append(True))
+    turns.leave(first)
+    assert came == [True]
+    assert attempts.begin_turn(0.0)
+    assert turns.is_free(None), "it has given its turn up, and makes its attempt"
+    for _ in range(FREE_ATTEMPTS):
+        assert not attempts.need_turn()
+        attempts.pause_after(ConflictError("a conflict"))
+    assert attempts.need_turn()
+    attempts.queue_up(lambda: None)
+    assert attempts.begin_turn(0.0)
+    assert not attempts.need_turn(), "it has a turn"
+    assert not turns.is_free(None)
+    attempts.end()
     assert turns.is_free(None)
