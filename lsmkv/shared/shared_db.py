@@ -25,6 +25,7 @@ from lsmkv.engine.db.handles.transaction import Isolation, Transaction, refuse_u
 from lsmkv.engine.db.opening.open import MEMORY
 from lsmkv.engine.db.tree.log_holds import LogHold
 from lsmkv.engine.db.tree.store import Store
+from lsmkv.engine.env.forks import refuse_unseen_forks
 from lsmkv.engine.env.mounts import shared_file_system_of
 from lsmkv.engine.env.place import absolute, resolve
 from lsmkv.engine.errors import ClosedError, IOError, StaleViewError, raise_typed
@@ -166,6 +167,8 @@ class SharedDB(SharedHandle):
             raise ValueError(f"owner must be 'process' or None, not {owner!r}")
         if python is not None and owner is None:
             raise ValueError("python= requires owner='process'")
+        if is_local:
+            refuse_unseen_forks(where)
         network = shared_file_system_of(where) if is_local else ""
         if network:
             raise IOError(

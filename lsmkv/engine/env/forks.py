@@ -7,9 +7,11 @@ that each one is either noted here, or not there.
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 from typing import Any, Final, Protocol
 
+from lsmkv.engine.errors import Error
 from lsmkv.engine.util.threads import new_reentrant_lock
 
 changing: Final[Any] = new_reentrant_lock()
@@ -24,6 +26,9 @@ class OfParent(Protocol):
         """Close the descriptor, and change nothing that it leads to."""
         ...
 
+
+_INFORMING: Final = ("py-call-uwsgi-fork-hooks", "py-call-osafterfork")
+"""Options of uWSGI, which then calls the functions of ``os.register_at_fork``."""
 
 _noted: weakref.WeakSet[OfParent] = weakref.WeakSet()
 
@@ -44,7 +49,25 @@ def _close_in_child() -> None:
             one.close_in_child()
         _noted.clear()
     finally:
-        changing.release()
+        changing._at_fork_reinit()  # uWSGI's --py-call-osafterfork calls this alone, not `before`
+
+
+def refuse_unseen_forks(path: str) -> None:
+    """Raise :class:`Error` in the master process of uWSGI, which forks its workers by a call of C.
+
+    Python is not informed of such a fork, and nothing would be closed in the child: each worker
+    would take itself for the owner of the store.  Not raised where an option changes that.
+    """
+    uwsgi: Any = sys.modules.get("uwsgi")  # uWSGI's own, which only its processes have
+    if uwsgi is None or not hasattr(uwsgi, "masterpid") or uwsgi.worker_id() or uwsgi.mule_id():
+        return
+    master = uwsgi.masterpid()
+    forks = master == os.getpid() if master else uwsgi.numproc > 1
+    if forks and not any(option in uwsgi.opt for option in _INFORMING):
+        raise Error(
+            f"{path}: opened before uWSGI forks its workers, of which Python is not informed: start"
+            " uwsgi with --lazy-apps, or with --py-call-uwsgi-fork-hooks"
+        )
 
 
 if hasattr(os, "register_at_fork"):

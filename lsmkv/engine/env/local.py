@@ -17,6 +17,7 @@ import time
 
 from lsmkv.engine.env.base import Directory, Env, RandomAccessFile, WritableFile, check_name
 from lsmkv.engine.env.descriptors import with_room
+from lsmkv.engine.env.forks import refuse_unseen_forks
 from lsmkv.engine.env.local_file import (
     Descriptor,
     LocalRandomAccessFile,
@@ -221,6 +222,7 @@ class LocalDirectory(Descriptor, Directory):
 
     def lock(self, name: str, shares: bool = False) -> LocalFileLock:
         """Also as the owner of a shared store does (``shares``): its members have a byte of it."""
+        refuse_unseen_forks(self.path)
         path = self._path_of(name)
         flags = os.O_RDWR | os.O_CREAT | _NOFOLLOW
         with naming(path), deferred:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import types
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import lsmkv
 from lsmkv.engine.env import forks
 from lsmkv.engine.env.local import LocalEnv
 from lsmkv.shared.system.local import SHARES, place_of
@@ -88,3 +91,33 @@ def test_a_fork_by_the_holder_itself_waits_for_nothing() -> None:
         if pid == 0:
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def uwsgi(
+    monkeypatch: pytest.MonkeyPatch, worker: int, master: int, count: int, **opt: bool
+) -> None:
+    """What a process of uWSGI has as the module ``uwsgi``."""
+    numbers = {"worker_id": worker, "mule_id": 0, "masterpid": master}
+    module = types.SimpleNamespace(numproc=count, opt=opt)
+    for name, number in numbers.items():
+        setattr(module, name, lambda number=number: number)
+    monkeypatch.setitem(sys.modules, "uwsgi", module)  # type: ignore[misc]
+
+
+def test_the_master_of_uwsgi_opens_no_store_for_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``tests/deploys`` starts the real one."""
+    path = tmp_path / "store"
+    lsmkv.DB(path, create_if_missing=True).close()
+    for master, count in ((os.getpid(), 1), (os.getpid(), 3), (0, 3)):
+        uwsgi(monkeypatch, 0, master, count)
+        for call in (lsmkv.DB, lsmkv.SharedDB):
+            with pytest.raises(lsmkv.Error, match="start uwsgi with --lazy-apps"):
+                call(path)
+    lsmkv.DB(path, read_only=True).close()
+    uwsgi(monkeypatch, 0, os.getpid(), 3, **{"py-call-osafterfork": True})
+    lsmkv.DB(path).close()
+    for worker, master, count in ((0, 0, 1), (1, os.getpid() + 1, 3), (2, 0, 2)):
+        uwsgi(monkeypatch, worker, master, count)
+        lsmkv.DB(path).close()
