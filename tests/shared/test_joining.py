@@ -252,6 +252,7 @@ def test_nobody_gets_in_between_while_owners_are_killed(
             intruder.kill()
 
 
+@pytest.mark.skipif(lsmkv.COMPILED, reason="a compiled module keeps its constants")
 def test_an_owner_of_a_release_that_locks_the_whole_file(
     path: Path, other: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,10 +263,12 @@ def test_an_owner_of_a_release_that_locks_the_whole_file(
     monkeypatch.setattr("lsmkv.shared.listener.REVISION", 1)
     with new(path) as db:
         member = other()
+        assert member.opened == "open"
         member("db.put(b'k', b'v')")
         assert (member("db.role"), db.get(b"k")) == ("member", b"v")
     monkeypatch.undo()
-    assert member("db.put(b'k', b'w'), db.role") == (None, "owner")
+    member("db.put(b'k', b'w')")
+    assert member("db.role") == "owner"
     with new(path) as db:
         assert db.get(b"k") == b"w"
         member.kill()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -201,23 +200,30 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def stranger(tmp_path: Path) -> Iterator[Talking]:
-    """A process of another user in a directory that all may read."""
+def public() -> Iterator[Path]:
+    """A directory that all may enter: another run of pytest closes those above ``tmp_path``."""
+    directory = Path(tempfile.mkdtemp())
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def stranger(public: Path) -> Iterator[Talking]:
+    """A process of another user, who may read that directory."""
     if os.geteuid():
         pytest.skip("only root can be another user")
-    for above in (tmp_path, *tmp_path.parents):
-        if not above.stat().st_mode & stat.S_IXOTH:
-            above.chmod(above.stat().st_mode | stat.S_IXOTH)
-    talking = Talking(STRANGER, tmp_path / "store")
+    talking = Talking(STRANGER, public / "store")
     yield talking
     talking.end()
 
 
-def test_another_user_who_reads_can_lock_nothing(tmp_path: Path, stranger: Talking) -> None:
-    path = tmp_path / "store"
+def test_another_user_who_reads_can_lock_nothing(public: Path, stranger: Talking) -> None:
+    path = public / "store"
     with new(path) as db:
         db.put(b"k", b"v")
         path.chmod(0o755)
+        (path / "CURRENT").chmod(0o644)
         assert stranger("opened('CURRENT')") == "done"
         for name in ("LOCK", "SHARED"):
             assert stranger(f"lock({name!r}, 1 << 62)") == "PermissionError"
@@ -227,13 +233,13 @@ def test_another_user_who_reads_can_lock_nothing(tmp_path: Path, stranger: Talki
         assert plain.get(b"k") == b"v"
 
 
-def test_files_of_an_older_release_are_taken_from_others(tmp_path: Path, stranger: Talking) -> None:
-    path = tmp_path / "store"
+def test_files_of_an_older_release_are_taken_from_others(public: Path, stranger: Talking) -> None:
+    path = public / "store"
     with new(path):
         for name in ("LOCK", "SHARED"):
             path.joinpath(name).chmod(0o644)
-        shutil.copy(path / "SHARED", tmp_path)
-    shutil.copy(tmp_path / "SHARED", path)
+        shutil.copy(path / "SHARED", public)
+    shutil.copy(public / "SHARED", path)
     path.chmod(0o755)
     assert stranger("opened('SHARED')") == "done"
     with new(path):
@@ -242,9 +248,9 @@ def test_files_of_an_older_release_are_taken_from_others(tmp_path: Path, strange
 
 
 def test_another_user_who_locks_the_directory_stops_no_start(
-    tmp_path: Path, stranger: Talking
+    public: Path, stranger: Talking
 ) -> None:
-    path = tmp_path / "store"
+    path = public / "store"
     new(path).close()
     path.chmod(0o755)
     assert stranger("fcntl.flock(opened('.'), fcntl.LOCK_EX | fcntl.LOCK_NB)") == "done"
