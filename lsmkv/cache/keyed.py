@@ -25,17 +25,17 @@ from lsmkv.cache.values import (
     Readable,
     ValueReader,
     discard,
-    hold,
     load,
     pieces_in,
     pieces_of,
     store,
 )
-from lsmkv.engine.db.handles.named_leases import NamedLease
 from lsmkv.engine.errors import CorruptionError, Error
 from lsmkv.engine.util.introspection import described
 from lsmkv.engine.util.signals import deferred
 
+_Releases = list[Callable[[], None]]
+"""What ends the leases on the numbers of large values, once they are published."""
 _DATA = START.size
 """Where the value of a plain head begins."""
 
@@ -244,13 +244,13 @@ class KeyedCache(OpenCache):
         only_new: bool,
     ) -> bool:
         """Store an entry under a name, or under what ``find`` returns; whether it was stored."""
-        held: list[NamedLease] = []  # on the number of a large value, until it is published
+        held: _Releases = []
         try:
             return self._store_held(name, find, value, expire, read, tag, only_new, held)
         finally:
             with deferred:
-                for lease in held:
-                    lease.release()
+                for release in held:
+                    release()
 
     def _store_held(
         self,
@@ -261,7 +261,7 @@ class KeyedCache(OpenCache):
         read: bool,
         tag: Any,
         only_new: bool,
-        held: list[NamedLease],
+        held: _Releases,
     ) -> bool:
         now = self._clock()
         expiry = None if expire is None else now + expire
@@ -307,16 +307,19 @@ class KeyedCache(OpenCache):
         put(step, name, old, number, now, expiry, tag, raw, stored, self._by_count)
         return True
 
-    def _store_file(self, file: Readable, now: float, held: list[NamedLease]) -> bytes | Pointer:
+    def _store_file(self, file: Readable, now: float, held: _Releases) -> bytes | Pointer:
         pieces = pieces_in(file)
         first = next(pieces, b"")
         if len(first) <= MOST_INLINE:
             return first
         return self._store_large(chain((first,), pieces), now, held)
 
-    def _store_large(self, pieces: Iterator[bytes], now: float, held: list[NamedLease]) -> Pointer:
+    def _store_large(self, pieces: Iterator[bytes], now: float, held: _Releases) -> Pointer:
         number = self._number(now)
-        hold(self._db, number, held)
+        with deferred:
+            release = self._db._lease_number(int.from_bytes(number, "big"))
+            if release is not None:
+                held.append(release)
         return store(self._db, number, pieces, self._clock)
 
     def _number(self, now: float) -> bytes:

@@ -20,16 +20,12 @@ from typing import Any, Final, Protocol
 from lsmkv.cache.entry_head import CHUNK_SIZE, LARGEST, Pointer
 from lsmkv.cache.keys import CHUNK, NUMBER_SIZE, PENDING, chunk_key
 from lsmkv.engine.db.db import DB
-from lsmkv.engine.db.handles.named_leases import NamedLease
 from lsmkv.engine.env.place import is_running
-from lsmkv.engine.errors import ConflictError, CorruptionError, Error, NestedCallError
+from lsmkv.engine.errors import ConflictError, CorruptionError, Error
 from lsmkv.engine.format.batch import Operation, WriteBatch
-from lsmkv.engine.util.signals import deferred
 
 MOST_INLINE: Final = 1 << 16
 """Bytes of the largest value that is part of its entry's head."""
-_STORING: Final = b"lsmkv stores value "
-"""The name of a lease, before the value's number."""
 _WRITER: Final = struct.Struct(">Qd")
 """Process id, and the time of the last chunk."""
 _MOST_PID: Final = (1 << 31) - 1
@@ -68,26 +64,6 @@ def pieces_in(file: Readable) -> Iterator[bytes]:
             yield b"".join(parts)
         if missing > 0:
             return
-
-
-def hold(db: DB, number: bytes, held: list[NamedLease]) -> None:
-    """Hold the lease on the number of a value that is about to be stored, and note it."""
-    try:
-        with deferred:
-            lease = db._hold(_STORING + number, timeout=0)
-            if lease is not None:
-                held.append(lease)
-    except NestedCallError:
-        pass  # in a signal handler or finalizer: its process is looked for alone
-
-
-def _is_held(db: DB, number: bytes) -> bool:
-    """Whether a process stores the value of that number."""
-    held: list[NamedLease] = []
-    hold(db, number, held)
-    for lease in held:
-        lease.release()
-    return not held
 
 
 def store(db: DB, number: bytes, pieces: Iterator[bytes], clock: Callable[[], float]) -> Pointer:
@@ -157,7 +133,7 @@ def _sweep_one(db: DB, key: bytes, now: float, alone: bool) -> bool:
             return False
         pid, since = _WRITER.unpack(writer) if len(writer) == _WRITER.size else (0, 0.0)
         number = key[1:]
-        if not alone and _is_held(db, number):
+        if not alone and db._is_number_leased(int.from_bytes(number, "big")):
             return False
         # Releases before 0.3 take no lease.
         alive = not alone and 0 < pid <= _MOST_PID and is_running(pid)

@@ -46,6 +46,7 @@ from lsmkv.shared.leases import LeaseReport, decoded, report
 from lsmkv.shared.named_leases import Notes, hold
 from lsmkv.shared.starting import for_others
 from lsmkv.shared.system.local import SHARES
+from lsmkv.shared.system.shared_file import SharedFile
 from lsmkv.shared.system.shared_page import SEQUENCE, SUPERSEDED
 from lsmkv.shared.system.system import LOCAL, system_of
 from lsmkv.shared.transactions import MemberCommit, MemberSnapshot, OwnCommit, Registered
@@ -423,6 +424,29 @@ class SharedDB(SharedHandle):
                 self._rejoin(part)
             except OSError as error:
                 raise_typed(error)
+
+    def _lease_number(self, number: int) -> Callable[[], None] | None:
+        file = self._shared_file()
+        try:
+            if file is not None:
+                file.lease_number(number)
+                return partial(file.release_number, number)
+        except (OSError, ValueError):
+            pass  # it is just being closed
+        return None
+
+    def _is_number_leased(self, number: int) -> bool:
+        file = self._shared_file()
+        return file is not None and file.is_number_leased(number)
+
+    def _shared_file(self) -> SharedFile | None:
+        """The file by which this process has leases."""
+        self._open_store()
+        part = self._part
+        if isinstance(part, Owning):
+            return part.publishing.file
+        leases = self._entrance.leases
+        return None if leases is None else leases.file
 
     # Changes
 

@@ -10,6 +10,7 @@ import atexit
 import os
 import warnings
 import weakref
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar, Unpack
 
@@ -321,6 +322,19 @@ class Handle:
         self, name: bytes, permits: int, limit: float | None, timeout: float | None
     ) -> NamedLease | None:
         return self._leases.take(name, permits, limit, timeout)
+
+    # Leases on numbers, which only processes that share a store need
+
+    def _lease_number(self, number: int) -> Callable[[], None] | None:
+        """Note that this process works at what has that number, until it ends or calls the result.
+
+        None if no other process can ask.  Caller defers signals.
+        """
+        return None
+
+    def _is_number_leased(self, number: int) -> bool:
+        """Whether a process does, through any handle but this one."""
+        return False
 
     def _close_afterwards(self, store: Store) -> None:
         """Close the store when the interrupted call ends; on a thread of the store, when the owner

@@ -22,10 +22,10 @@ description (OFD), as that on ``LOCK`` is: it belongs to one descriptor and not 
 In the same way a process that reads on in a log leases it, and with it all later ones: the owner
 keeps each log if it, or an older one, is leased.  And a member that holds a lease with a name has a
 lock on a byte that stands for a number of that name and a moment, at which the lease ends: so the
-next owner knows that somebody has it, and until when.  One more byte is locked by the member that
-starts a process to own the store.  A member that may own the store has a lock on a byte that stands
-for its release; and one to which the owner hands the store over has another one until it owns the
-store.
+next owner knows that somebody has it, and until when.  A process that stores something in several
+writes locks a byte for its number.  One more byte is locked by the member that starts a process to
+own the store.  A member that may own the store has a lock on a byte that stands for its release;
+and one to which the owner hands the store over has another one until it owns the store.
 
 A process that can open the file can lock it, and so keep tables from being removed: its mode is
 0600, and an older file gets that mode.  A file with several names, or other content, is refused.
@@ -60,14 +60,17 @@ _MEMBERS_AT: Final = _EPOCHS_AT + _EPOCHS * _EPOCH.size
 _PROOF: Final = struct.Struct("<16s16s")
 _PROOFS_AT: Final = _MEMBERS_AT + SLOTS * _MEMBER.size
 _SIZE: Final = _PROOFS_AT + _PROOF.size
-_FIRST_CANDIDATE: Final = 1 << 58
+_FIRST_CANDIDATE: Final = 1 << 56
 """The offset of the candidates of rank 0."""
-_FIRST_CLAIM: Final = 1 << 59
+_FIRST_CLAIM: Final = 1 << 57
 """The offset of the claims of rank 0."""
 RANKS: Final = 1 << 30
 """Ranks of releases are numbers below this."""
 _FIRST_NAME: Final = 1 << 60
 """The offset of moment 0 of name 0."""
+_FIRST_NUMBER: Final = 1 << 59
+"""The offset of number 0 of those that a program gives to what is in the store."""
+_NUMBERS: Final = 1 << 58
 _STARTING: Final = _FIRST_NAME - 1
 """The offset of the byte that is locked by a process which starts an owner."""
 NAMES: Final = 1 << 29
@@ -316,6 +319,18 @@ class SharedFile:
     def is_any_name_leased(self) -> bool:
         """Whether any name is held, through any descriptor but this one."""
         return self._is_locked(_FIRST_NAME, NAMES * MOMENTS)
+
+    def lease_number(self, number: int) -> None:
+        """Note that this process works at what has a number in the store, a large value say."""
+        self._lock(_FIRST_NUMBER + number % _NUMBERS)
+
+    def release_number(self, number: int) -> None:
+        """End that, unless another thread has closed the file, which ends it."""
+        self._unlock(_FIRST_NUMBER + number % _NUMBERS)
+
+    def is_number_leased(self, number: int) -> bool:
+        """Whether a number is leased, through any descriptor but this one."""
+        return self._is_locked(_FIRST_NUMBER + number % _NUMBERS, 1)
 
     def claim_start(self) -> bool:
         """Claim to be the one that starts an owner; False if another process does.  The claim ends

@@ -227,3 +227,24 @@ def test_who_has_the_file_open(directory: LocalDirectory, file: SharedFile) -> N
     assert file.is_open_in(os.getpid())
     assert not file.is_open_in(os.getppid())
     assert not file.is_open_in(0)
+
+
+def test_numbers_are_leased_apart_from_all_else(
+    directory: LocalDirectory, file: SharedFile
+) -> None:
+    other = place_of(directory).shared_file("SHARED", False)
+    for number in (0, 7, (1 << 96) - 1):
+        other.lease_number(number)
+        assert file.is_number_leased(number)
+        assert not other.is_number_leased(number), "its own"
+        assert not file.is_number_leased(number + 1)
+        assert not file.is_leased_at_all()
+        assert not file.is_any_name_leased()
+        assert not directory.is_shared("SHARED")
+        assert file.claim_start()
+        file.end_start()
+        other.release_number(number)
+        assert not file.is_number_leased(number)
+    other.lease_number(5)
+    other.close()
+    assert not file.is_number_leased(5)
