@@ -34,6 +34,7 @@ class Calls:
     def start(self, member: MemberConnection, request: int, call: dict[str, Any]) -> None:
         """Run a method; ``RuntimeError`` if there can be no more threads."""
         member.busy = True
+        member.call = request
         try:
             start_new_thread(self._run, (member, request, call))
         except RuntimeError:
@@ -83,7 +84,7 @@ class Calls:
         finally:
             self._finished.append(member)
             self._wake()
-            if self._stopping:
+            if self._stopping and member.call == request:  # else it makes another one already
                 socket.close()
 
 

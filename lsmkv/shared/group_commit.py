@@ -46,6 +46,8 @@ class MemberConnection:
         """Whether it holds the page as well, and may ask for anything."""
         self.asked = False
         """Whether its last request is still to be answered."""
+        self.call = 0
+        """The number of the last request that was a call."""
         self.busy = False
         """Whether a thread carries out a call for it, which then sends alone."""
 

@@ -174,11 +174,11 @@ class Publishing(Sharing):
             self.listening.close()
         if os.getpid() != self.head.pid:
             self._leaving = self._handing_over = False  # in a forked child: the parent is alive
-        if self._handing_over:
-            self.page.end()
-        if self._leaving and not self.file.is_leased_at_all():
+        removes = self._leaving and not self.file.is_leased_at_all()
+        if removes or self._handing_over:
             # A member that is just joining would never learn of the owner after this one.
             self.page.end()
+        if removes:
             try:
                 self._directory.remove(SHARED)
             except OSError:

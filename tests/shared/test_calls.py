@@ -95,6 +95,36 @@ def test_a_call_ends_when_the_owner_stops(begin: Begin) -> None:
     assert ends.far.recv(1) == b""  # once it is closed, which comes after the answer
 
 
+def test_a_call_that_is_over_leaves_the_next_one_its_connection(begin: Begin) -> None:
+    """The listener may hear the next call, which stops the owner, before the thread of the last one
+    has ended."""
+    go_on = new_lock()
+    go_on.acquire()
+
+    def method(name: str, arguments: dict[str, Any], tell: Callable[..., None]) -> Any:
+        if name == "second":
+            go_on.acquire()
+        return name
+
+    def wake() -> None:
+        if list(ends.calls.finished()) and ends.member.call == 5:
+            ends.calls.start(ends.member, 6, {"method": "second"})
+            ends.calls.stop()
+            over.release()
+
+    over = new_lock()
+    over.acquire()
+    ends = begin(method)
+    ends.calls = Calls(select, method, wake)
+    ends.calls.start(ends.member, 5, {"method": "first"})
+    over.acquire()
+    first = HEADER.size + len(b'{"result": "first"}')
+    assert len(ends.far.recv(first, socket.MSG_WAITALL)) == first
+    go_on.release()
+    _, kind, request = HEADER.unpack(ends.far.recv(HEADER.size, socket.MSG_WAITALL))
+    assert (kind, request) == (RESULT, 6)
+
+
 def test_a_member_is_busy_until_the_listener_has_heard_of_it(begin: Begin) -> None:
     def method(*_: Any) -> Any:
         runs.append(ends.calls.runs(ends.member))

@@ -168,7 +168,10 @@ class VersionSet:
 
     def live_numbers(self) -> set[int]:
         """The tables that a version names, the current one or one that a reader holds."""
-        return set().union(*self.live())
+        alive: set[int] = set()
+        for numbers in self.live():
+            alive |= numbers
+        return alive
 
     def live(self) -> list[set[int]]:
         """The tables of each version that is the current one, or that a reader holds."""
