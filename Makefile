@@ -38,7 +38,7 @@ ARGS ?=
 # Each processor takes one run of tests in their order, so that what a file shares is made once.
 PARALLEL := -n auto --dist worksteal
 
-.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested test-storms stress fuzz sanitize coverage bench bench-filters bench-scale bench-server bench-processes bench-cache bench-choosing test-queues test-scale test-server test-redis-tcl wheel lint clean
+.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested test-storms stress fuzz sanitize coverage bench bench-filters bench-scale bench-server bench-processes bench-cache bench-choosing test-queues test-deploys test-scale test-server test-redis-tcl wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -136,6 +136,9 @@ test-queues: $(VENV)/.queues  ## Celery, RQ and Dramatiq while lsmkv serve, or R
 	$(BIN)/python tests/redis/queue_kills.py --kills $(QUEUE_KILLS)
 	$(BIN)/python -m pytest -q -m "" tests/docs/test_queues_page.py tests/docs/test_workers_page.py tests/shared/test_servers.py \
 		tests/test_examples.py -k "queues or background or celery"
+
+test-deploys: $(VENV)/.deploys  ## SharedDB under each server and pool of docs/guides/workers.md: gunicorn, uWSGI, Apache, Celery, ... (Linux; needs apache2 and libapache2-mod-wsgi-py3)
+	$(BIN)/python -m pytest -q tests/deploys
 
 test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills with real processes
 	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) LSMKV_SCALE_PAIRS=$(SCALE_PAIRS) LSMKV_SCALE_PUBLISHERS=$(SCALE_PUBLISHERS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
@@ -279,6 +282,10 @@ $(VENV)/.scale: $(VENV)/.made pyproject.toml
 
 $(VENV)/.queues: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[queues]'
+	@touch $@
+
+$(VENV)/.deploys: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[deploys]'
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.made pyproject.toml

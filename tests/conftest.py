@@ -30,7 +30,16 @@ from progress import Progress
 from lsmkv.engine.former_paths import present_path
 from lsmkv.engine.util.signals import deferred
 
-collect_ignore = ["bench", "browser", "fuzz", "helpers/macos", "packaging", "stress", "yardstick"]
+collect_ignore = [
+    "bench",
+    "browser",
+    "deploys",
+    "fuzz",
+    "helpers/macos",
+    "packaging",
+    "stress",
+    "yardstick",
+]
 
 # Seconds; only a hang takes that long, or what make test-nested asks for.
 _LONGEST_TEST = 300.0 + float(os.environ.get("LSMKV_NESTED_SECONDS", "0"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import time
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -148,3 +148,24 @@ def test_celery_opens_a_store_in_each_process_of_its_pool(tmp_path: Path) -> Non
     with running(tmp_path, "celery", "-A", "tasks", "worker", "-P", "prefork", "-c", "2"):
         done = run_python("-c", asked, cwd=tmp_path)
     assert done.stdout == "['cache/worker-0', 'cache/worker-1']\n", done.stderr
+
+
+def test_the_table_of_places_names_their_tests() -> None:
+    file = ROOT / "tests" / "deploys" / "test_places.py"
+    spec = spec_from_file_location("places", file)
+    assert spec is not None
+    assert spec.loader is not None
+    places = module_from_spec(spec)
+    spec.loader.exec_module(places)
+    _, _, table = PAGE.partition("### Where it works")
+    rows = re.findall(r"(?m)^\| (.+?) \| (yes|no)\b.* \| `(.+?)` \|$", table.partition("\n## ")[0])
+    named: dict[str, set[str]] = {}
+    for place, works, test in rows:
+        assert works == "yes" or "forks_behind" in test
+        named.setdefault(test, set()).add(place)
+    assert named.pop("test_web_server") == set(places.commands(0))
+    assert named.pop("test_pool") == set(places.POOLS)
+    assert (ROOT / "tests/packaging/test_frozen.py").exists()
+    assert named.pop("tests/packaging/test_frozen.py") == {"PyInstaller"}
+    others = {name for name in vars(places) if name.startswith("test_")}
+    assert set(named) == others - {"test_web_server", "test_pool"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -16,12 +17,16 @@ from processes import ENVIRON
 
 @contextlib.contextmanager
 def running(directory: Path, *command: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """A server in a process of its own, and the file with its log."""
+    """A server in a process of its own, and the file with its log.
+
+    The command is a program's path and arguments, or those of ``python -m``.
+    """
     log = directory / "log"
+    before = () if os.path.isabs(command[0]) else (sys.executable, "-m")
     with (
         log.open("wb") as output,
         subprocess.Popen(
-            [sys.executable, "-m", *command],
+            [*before, *command],
             cwd=directory,
             env=ENVIRON,
             stdout=output,
@@ -32,7 +37,10 @@ def running(directory: Path, *command: str) -> Iterator[tuple[subprocess.Popen[b
             yield server, log
         finally:
             server.terminate()
-            server.wait(timeout=60)
+            try:
+                server.wait(timeout=60)
+            finally:
+                server.kill()
 
 
 def ask(port: int, path: str = "/") -> str:
