@@ -34,6 +34,7 @@ NESTED_LINES ?= 0
 NESTED_SECONDS ?= 600
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
+SECONDS ?= 600
 ARGS ?=
 # Each processor takes one run of tests in their order, so that what a file shares is made once.
 PARALLEL := -n auto --dist worksteal
@@ -136,6 +137,12 @@ test-queues: $(VENV)/.queues  ## Celery, RQ and Dramatiq while lsmkv serve, or R
 	$(BIN)/python tests/redis/queue_kills.py --kills $(QUEUE_KILLS)
 	$(BIN)/python -m pytest -q -m "" tests/docs/test_queues_page.py tests/docs/test_workers_page.py tests/shared/test_servers.py \
 		tests/test_examples.py -k "queues or background or celery"
+
+.PHONY: chaos
+chaos: $(VENV)/.test  ## four workers share a store for SECONDS (600) each way while they are killed every second, stopped, reloaded and deployed; writes build/chaos-*.svg
+	mkdir -p build
+	$(BIN)/python tests/chaos/chaos.py --seconds $(SECONDS) --picture build/chaos-worker.svg
+	$(BIN)/python tests/chaos/chaos.py --seconds $(SECONDS) --owner process --picture build/chaos-process.svg
 
 test-deploys: $(VENV)/.deploys  ## SharedDB under each server and pool of docs/guides/workers.md: gunicorn, uWSGI, Apache, Celery, ... (Linux; needs apache2 and libapache2-mod-wsgi-py3)
 	$(BIN)/python -m pytest -q tests/deploys
