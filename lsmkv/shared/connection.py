@@ -201,6 +201,8 @@ class Connection:
             if self._passing >= 0:
                 fd, self._passing = self._passing, -1
                 self._system.sockets.send_with(self._socket, message, fd)
+            elif message and self.waiter is None:
+                self._socket.sendall(message, NO_SIGNAL)
             elif message:
                 self._send(message)
             whole = True
@@ -422,6 +424,8 @@ class Joined:
         try:
             return connection.ask(make, progress, writes)
         finally:
+            if may_take_long:
+                connection.look = None
             self.give_back(connection)
 
     def ask_in_section(self, make: Callable[[int], bytes]) -> tuple[int, bytes]:
@@ -459,8 +463,6 @@ class Joined:
             connection = self._idle.pop()
         except IndexError:
             connection = self._another()
-        connection.switches = self.switches
-        connection.look = None
         self._used.add(connection)
         return connection
 

@@ -243,6 +243,7 @@ class MemberEnd(LeaseEnd):
         except IOError:
             return held  # the owner is stopped: it ends with the connection
         finally:
+            self._connection.switches = self._joined.switches
             self._joined.give_back(self._connection)
 
     def remove_note(self) -> None:
@@ -295,4 +296,6 @@ def hold(
     finally:
         if not kept:
             connection.failed = not clean  # its end is the lease's end
+            connection.look = None
+            connection.switches = joined.switches
             joined.give_back(connection)

@@ -209,7 +209,7 @@ def test_closing_ends_all_connections(path: Path) -> None:
 
 def test_writes_happen_in_the_order_in_which_they_came(db: SharedDB) -> None:
     """Whether they are synced or not."""
-    with greeted(db) as first, greeted(db) as second:
+    with greeted(db) as first, greeted(db) as second:  # what is hung up is not begun
         with db._store.lock.writers.guard:  # type: ignore[union-attr]
             first.sendall(frame(WRITE, 1, b"\0" + encode_batch(0, [(b"x", b"0")])))
             time.sleep(0.05)  # the owner's thread waits with it
