@@ -305,10 +305,21 @@ def test_every_call_that_needs_a_stopped_owner_has_patience(path: Path, other: S
         assert owner("db.members") == [os.getpid()]
 
 
+_SLOW = """
+import time
+def slow(*arguments, progress=None, **more):
+    tell = progress or arguments[-1]
+    tell(1, 2)
+    time.sleep(1)  # it is stopped in here
+db.compact_range = db._ingest = slow
+"""
+
+
 def test_a_call_that_takes_long_ends_if_its_owner_is_stopped_meanwhile(
     path: Path, other: Start
 ) -> None:
     owner = other(create_if_missing=True)
+    owner(_SLOW)
     with new(path, patience=0.3, may_own=False) as db:
         db.put(b"k", b"v")
         with pytest.raises(lsmkv.IOError, match="does not answer"):
