@@ -114,7 +114,7 @@ class Turns:
         """``store`` is what several handles of one store have in common, if there are several."""
         self._lock = Lock()
         self._queue: list[Turn] = []
-        self.store: object = self if store is None else store
+        self.store: object = object() if store is None else store
         self.shared = shared
         """The queue of the processes, if they share the store."""
         self.longest = LONGEST_TURN
