@@ -225,6 +225,8 @@ class Entrance:
             if look.state is LockState.ELSEWHERE:
                 raise self._refusal(look, may_own)
             if look.state is LockState.NOBODY:
+                if before is not None:
+                    _end_epoch(before.page)
                 if starts_owner and not others_first:
                     self._start_owner(wait)
                 elif before is None and not may_write and not self._is_read():
@@ -557,6 +559,19 @@ def _may_not_own(path: str) -> PermissionDeniedError:
         " lsmkv.DB(read_only=True) can read it"
     )
     return PermissionDeniedError(errno.EACCES, reason, path)
+
+
+def _end_epoch(page: SharedPage) -> None:
+    """Let all members know that the owner of this page, which they have in common, has gone.
+
+    The next owner may be unable to find it: it sees no member in another pid namespace, nor one
+    that has changed its user, as servers do that root starts.
+    """
+    if not page.superseded:
+        try:
+            page.supersede()
+        except PermissionError:
+            pass  # its name is gone (macOS): another process has just ended it
 
 
 def _has_gone(directory: Directory, file: SharedFile, head: Head) -> bool:

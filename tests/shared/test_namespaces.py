@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from others import Other, new
 from processes import IS_DARWIN, start
+from waiting import wait_until
 
 import lsmkv
 from lsmkv.engine.env import mounts
@@ -128,6 +129,24 @@ def test_a_newcomer_that_cannot_reach_the_page_holds_no_lock(path: Path, other: 
         assert db.role == "owner"
         waiting.join()
         assert newcomers[0]("db.role, db.get(b'k')") == ("member", b"w")
+
+
+def test_the_next_owner_need_not_find_the_page_of_a_member_that_starts_it(
+    path: Path, other: Start
+) -> None:
+    """The owner before was started in another pid namespace, and noted no process id of this one.
+
+    So it is with the workers of a server that root starts, which change their user.
+    """
+    inside = other(before=unshare(*PROCESSES), owner="process", create_if_missing=True)
+    with new(path, owner="process") as db:
+        inside("db.put(b'k', b'v')")
+        assert db.get(b"k") == b"v"
+        inside.kill()  # and the owner with it
+        with LocalEnv().open_directory(str(path)) as directory:
+            wait_until(lambda: directory.lock_holder("LOCK") is None)
+        db.put(b"k", b"w")
+        assert db.role == "member"
 
 
 @pytest.mark.parametrize("options", [USERS, ROOT], ids=["unmapped", "root"])
