@@ -176,6 +176,7 @@ class Entrance:
         self._joining: Joined | None = None
         self._lock: FileLock | None = None  # this member's part of LOCK
         self._unclaimed: Owning | None = None
+        self._ended = -1  # the epoch whose page this process has ended
         self.leases: Leases | None = None
         """The versions that this process leases, in this epoch and in earlier ones."""
 
@@ -226,7 +227,7 @@ class Entrance:
                 raise self._refusal(look, may_own)
             if look.state is LockState.NOBODY:
                 if before is not None:
-                    _end_epoch(before.page)
+                    self._end_epoch(before)
                 if starts_owner and not others_first:
                     self._start_owner(wait)
                 elif before is None and not may_write and not self._is_read():
@@ -419,7 +420,7 @@ class Entrance:
         version of that epoch: it reads what nobody can update.  It has the page, and owns the store
         when it next needs an owner.  Members of earlier epochs know already.
         """
-        if self._system.pages.end_page(file.members(), token):
+        if self._system.pages.end_page(file.members(), token) or file.is_over(epoch):
             return
         if file.is_leased_in_epoch(epoch):
             reason = (
@@ -427,6 +428,22 @@ class Entrance:
                 " store, and none of them has taken the place of its last owner"
             )
             raise LockedError(self._path, None, True, reason)
+
+    def _end_epoch(self, before: Member) -> None:
+        """Let all members know that their owner has gone, and the next owner that they know.
+
+        It may be unable to find their page: it sees no member in another pid namespace, nor one
+        that has changed its user, as the workers of a server do that root starts.
+        """
+        if self._ended == before.epoch or self.leases is None:
+            return
+        if not before.page.superseded:
+            try:
+                before.page.supersede()
+            except PermissionError:
+                return  # its name is gone (macOS): another process has just ended it
+        self._ended = before.epoch
+        self.leases.file.note_over(before.epoch)
 
     # Joining
 
@@ -482,6 +499,8 @@ class Entrance:
             self._joining = None
         if self.leases is not None and self.leases.file.inode() == file.inode():
             file.close()
+            if self._ended >= 0:
+                self.leases.file.forget_over(self._ended)
         else:
             if self.leases is not None:
                 self.leases.close()
@@ -559,19 +578,6 @@ def _may_not_own(path: str) -> PermissionDeniedError:
         " lsmkv.DB(read_only=True) can read it"
     )
     return PermissionDeniedError(errno.EACCES, reason, path)
-
-
-def _end_epoch(page: SharedPage) -> None:
-    """Let all members know that the owner of this page, which they have in common, has gone.
-
-    The next owner may be unable to find it: it sees no member in another pid namespace, nor one
-    that has changed its user, as servers do that root starts.
-    """
-    if not page.superseded:
-        try:
-            page.supersede()
-        except PermissionError:
-            pass  # its name is gone (macOS): another process has just ended it
 
 
 def _has_gone(directory: Directory, file: SharedFile, head: Head) -> bool:

@@ -60,6 +60,8 @@ _MEMBERS_AT: Final = _EPOCHS_AT + _EPOCHS * _EPOCH.size
 _PROOF: Final = struct.Struct("<16s16s")
 _PROOFS_AT: Final = _MEMBERS_AT + SLOTS * _MEMBER.size
 _SIZE: Final = _PROOFS_AT + _PROOF.size
+_FIRST_OVER: Final = 1 << 55
+"""The offset of epoch 0 of those that are over."""
 _FIRST_CANDIDATE: Final = 1 << 56
 """The offset of the candidates of rank 0."""
 _FIRST_CLAIM: Final = 1 << 57
@@ -345,6 +347,18 @@ class SharedFile:
         """End the claim, also in children that were forked meanwhile without this module's
         knowledge."""
         self._unlock(_STARTING)
+
+    def note_over(self, epoch: int) -> None:
+        """Note that this process has ended the page of an epoch."""
+        self._lock(_FIRST_OVER + epoch)
+
+    def forget_over(self, epoch: int) -> None:
+        """End that, unless another thread has closed the file, which ends it."""
+        self._unlock(_FIRST_OVER + epoch)
+
+    def is_over(self, epoch: int) -> bool:
+        """Whether a process has ended the page of an epoch, through any descriptor but this one."""
+        return self._is_locked(_FIRST_OVER + epoch, 1)
 
     def be_candidate(self, rank: int) -> None:
         """Note that this process may own the store, by the rank of its release."""
