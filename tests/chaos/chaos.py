@@ -4,8 +4,8 @@
 
 Every second one of the workers, or the owner, is killed with SIGKILL and started again.  A tenth of
 the time passes between two stops of the owner or of a worker (20 s, or a thirtieth of the whole),
-between two reloads (SIGTERM, then a new worker), and between two deploys (four new workers start,
-then the old ones end).  Each worker puts, one after another, a key of its own and its counter, and
+between two reloads (SIGTERM, then a new worker), and between two deploys (so with each worker in
+turn).  Each worker puts, one after another, a key of its own and its counter, and
 then reads another worker's counter.  Memory that the processes share has the number of the last
 acknowledged put of each, so that the following can be counted:
 

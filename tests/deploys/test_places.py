@@ -132,7 +132,8 @@ def test_uwsgi_that_forks_behind_the_back_of_python(owner: str, tmp_path: Path) 
     assert not (tmp_path / "db" / "CURRENT").exists()
 
 
-def test_mod_wsgi() -> None:
+@OWNERS
+def test_mod_wsgi(owner: str) -> None:
     """Debian's Apache, with processes of ``WSGIDaemonProcess``."""
     major, minor = sys.version_info[:2]
     if os.getuid() or not (MODULES / f"mod_wsgi.so-{major}.{minor}").exists():
@@ -149,7 +150,7 @@ def test_mod_wsgi() -> None:
             for part in Path(sysconfig.get_path("platlib")).glob(f"{module}*"):
                 copy = shutil.copytree if part.is_dir() else shutil.copy
                 copy(part, folder / "path" / part.name)
-        opening = f"import os\nos.environ.update(STORE='{folder}/db')\n"
+        opening = f"import os\nos.environ.update(STORE='{folder}/db', OWNER='{owner}')\n"
         text = SHOP.read_text().replace("import os\n", opening, 1)
         (folder / "shop.py").write_text(text)
         (folder / "httpd.conf").write_text(
