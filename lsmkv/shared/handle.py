@@ -364,7 +364,7 @@ class SharedHandle(DB):
             raise Error("a member of this release of lsmkv cannot have files ingested")
         shown = [bytes.fromhex(end) for end in ends]
         if not self._runs_once_here():
-            # The next owner does it.  Nothing of its progress is told: that may end this call.
+            # The next owner does it.  Its progress is not passed on: that may end this call.
             self._call_owner("ingest", {"files": paths}, None, shown)
             return
         try:
