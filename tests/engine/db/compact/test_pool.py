@@ -500,10 +500,13 @@ def test_renamed_tables_are_durable_before_the_commit(
 
 
 def test_a_worker_that_cannot_be_started(
-    path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The pool tries three times, and then no more."""
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    program = tmp_path / "python3"
+    program.write_text("#!/no/such/program\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
     with DB(path, **PROCESS) as db:
         for n in range(6):
             db.put(b"%d" % n, b"")
