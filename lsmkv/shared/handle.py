@@ -34,11 +34,12 @@ from lsmkv.engine.util.introspection import described
 from lsmkv.engine.util.progress import Progress
 from lsmkv.engine.util.signals import deferred
 from lsmkv.engine.util.threads import ThreadLock, new_reentrant_lock, pause
-from lsmkv.shared.connection import Joined, OwnerGone, result_in
+from lsmkv.shared.connection import OwnerGone, result_in
 from lsmkv.shared.following import EpochOver
 from lsmkv.shared.frames import CALL, json_frame
 from lsmkv.shared.given_options import GivenOptions
 from lsmkv.shared.handover import HANDOVER, STATUS, LastCalls
+from lsmkv.shared.joined import Joined
 from lsmkv.shared.joining import Entrance, Member, Owning
 from lsmkv.shared.turns import HandleTurns
 from lsmkv.shared.writing import (

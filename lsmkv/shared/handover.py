@@ -23,8 +23,9 @@ from lsmkv.engine.format.filenames import SHARED
 from lsmkv.engine.options import OptionArguments, make_options
 from lsmkv.engine.options.whose import sent
 from lsmkv.engine.util.threads import get_ident, pause
-from lsmkv.shared.connection import Joined, OwnerGone, result_in
+from lsmkv.shared.connection import OwnerGone, result_in
 from lsmkv.shared.frames import CALL, json_frame
+from lsmkv.shared.joined import Joined
 from lsmkv.shared.system import release
 from lsmkv.shared.system.local import place_of
 from lsmkv.shared.system.shared_file import SharedFile

@@ -66,10 +66,10 @@ from lsmkv.engine.options.whose import in_force, sent
 from lsmkv.engine.util.signals import deferred
 from lsmkv.engine.util.threads import pause
 from lsmkv.shared.calls import RunMethod
-from lsmkv.shared.connection import Joined
 from lsmkv.shared.counting import Counting
 from lsmkv.shared.following import CountedReader, EpochOver, Leases, MemberFollower, SharedReader
 from lsmkv.shared.handover import Succession
+from lsmkv.shared.joined import Joined
 from lsmkv.shared.listener import Listener
 from lsmkv.shared.lock_holder import LockState, Look, Wait, look_at_lock
 from lsmkv.shared.publishing import Publishing, begin_publishing

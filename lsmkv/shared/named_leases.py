@@ -42,9 +42,10 @@ from lsmkv.engine.db.handles.named_leases import (
 from lsmkv.engine.errors import CorruptionError, IOError
 from lsmkv.engine.util.signals import deferred
 from lsmkv.engine.util.threads import new_lock
-from lsmkv.shared.connection import Connection, Joined, OwnerGone, number_in, plain, result_in
+from lsmkv.shared.connection import Connection, OwnerGone, number_in, plain, result_in
 from lsmkv.shared.frames import HOLD, RELEASE, json_frame
 from lsmkv.shared.group_commit import MemberConnection
+from lsmkv.shared.joined import Joined
 from lsmkv.shared.system.shared_file import MOMENTS, NAMES, SharedFile
 
 _FOR_EVER: Final = MOMENTS - 1

@@ -19,9 +19,10 @@ from lsmkv.engine.db.tree.store import ReadView, Store
 from lsmkv.engine.db.write.unchanged import UnchangedKeys
 from lsmkv.engine.errors import ConflictError, CorruptionError, Error, ForkedError
 from lsmkv.engine.format.batch import WriteBatch
-from lsmkv.shared.connection import Joined, OwnerGone
+from lsmkv.shared.connection import OwnerGone
 from lsmkv.shared.frames import DONE, END, NUMBER, CommitRequest, frame
 from lsmkv.shared.group_commit import GroupCommit, MemberConnection, MemberWrite
+from lsmkv.shared.joined import Joined
 from lsmkv.shared.writing import Membership, MemberWriter
 
 # The member's half

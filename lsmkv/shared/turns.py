@@ -26,9 +26,10 @@ from lsmkv.engine.db.handles.transaction_turns import Place, SharedQueue, Turn, 
 from lsmkv.engine.errors import CorruptionError
 from lsmkv.engine.util.signals import deferred
 from lsmkv.engine.util.ticket import Ticket
-from lsmkv.shared.connection import Connection, Joined, OwnerGone, number_in, plain
+from lsmkv.shared.connection import Connection, OwnerGone, number_in, plain
 from lsmkv.shared.frames import NUMBERS, TURN, TURN_OVER
 from lsmkv.shared.group_commit import MemberConnection
+from lsmkv.shared.joined import Joined
 from lsmkv.shared.system.shared_page import TURNS, SharedPage
 
 _GROUPS: Final = 63

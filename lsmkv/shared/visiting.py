@@ -15,10 +15,11 @@ from lsmkv.engine.env.local import LocalEnv
 from lsmkv.engine.errors import Error, LockedError, raise_typed
 from lsmkv.engine.format.filenames import SHARED
 from lsmkv.engine.util.signals import deferred
-from lsmkv.shared.connection import Joined, OwnerGone, result_in
+from lsmkv.shared.connection import OwnerGone, result_in
 from lsmkv.shared.counting import Counting
 from lsmkv.shared.frames import CALL, json_frame
 from lsmkv.shared.handover import HANDS_OVER, STATUS, ask_for_handover
+from lsmkv.shared.joined import Joined
 from lsmkv.shared.lock_holder import LockState, look_at_lock
 from lsmkv.shared.system.local import SHARES, place_of
 from lsmkv.shared.system.system import LOCAL

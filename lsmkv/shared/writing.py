@@ -37,8 +37,9 @@ from lsmkv.engine.db.write.write_path import WritePath
 from lsmkv.engine.errors import ConflictError, PermissionDeniedError
 from lsmkv.engine.format.batch import Operation, encode_batch
 from lsmkv.engine.util.progress import Progress
-from lsmkv.shared.connection import Joined, OwnerGone, number_in, plain
+from lsmkv.shared.connection import OwnerGone, number_in, plain
 from lsmkv.shared.frames import WRITE, commit_frame
+from lsmkv.shared.joined import Joined
 from lsmkv.shared.system.shared_page import SharedPage
 
 

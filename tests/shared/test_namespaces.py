@@ -23,9 +23,9 @@ from waiting import wait_until
 import lsmkv
 from lsmkv.engine.env import mounts
 from lsmkv.engine.env.local import LocalEnv
-from lsmkv.shared.connection import Joined
 from lsmkv.shared.counting import Counting
 from lsmkv.shared.frames import DONE, GREETING, HEADER, NUMBER, frame, json_frame
+from lsmkv.shared.joined import Joined
 from lsmkv.shared.joining import Owning
 from lsmkv.shared.system.local import PAGES, SOCKETS, place_of
 from lsmkv.shared.system.shared_file import Head
