@@ -82,6 +82,8 @@ from lsmkv.shared.turns import MemberTurns
 
 _PAUSE = 0.002
 """Seconds between two attempts to join, or to own."""
+_LONGER_PAUSE = 0.05
+"""Seconds between two attempts of a process that gives ``LOCK`` up each time: members want it."""
 _START = 30.0
 """Seconds that a process which holds ``LOCK`` may take to recover the store before it answers."""
 _GRACE = 1.0
@@ -235,7 +237,8 @@ class Entrance:
             if wait.is_over(look) or (timeout == 0.0 and isinstance(refusal, ReadOnlyError)):
                 raise refusal or self._refusal(look, may_own)
             deferred.deliver()
-            pause(_PAUSE)
+            gave_up = isinstance(refusal, LockedError) and refusal.shared
+            pause(_LONGER_PAUSE if gave_up else _PAUSE)
 
     def recovered_after(self, epoch: int, now: Owning | Member) -> int | None:
         """The last sequence that the owner after an epoch has recovered; None if that is not known
