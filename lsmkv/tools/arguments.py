@@ -93,7 +93,9 @@ def is_shard_set(where: str) -> bool:
 def store_only(context: typer.Context, where: str | None) -> str | None:
     """The callback of an argument that names a store: a shard set ends the command."""
     if where is not None and not context.resilient_parsing and is_shard_set(where):
-        say(f"{where} is a shard set, and 'lsmkv {context.info_name}' is for stores")
+        # The first word is the program's, however it was started.
+        command = context.command_path.partition(" ")[2]
+        say(f"{where} is a shard set, and 'lsmkv {command}' is for stores")
         raise typer.Exit(ERROR)
     return where
 

@@ -103,7 +103,7 @@ def test_commands_that_are_for_stores_refuse_a_set(url: Path) -> None:
     assert {"put", "compact", "destroy", "serve", "dump", "report"} <= refusing
     for name in sorted(refusing):
         for where in (url, "s3://bucket/name"):
-            done = lsm(name, where, *MORE.get(name, []))
+            done = lsm(*name.split(), where, *MORE.get(name, []))
             fails(done, f"{where} is a shard set, and 'lsmkv {name}' is for stores")
     fails(lsm("diff", url.parent / "db", url), "is a shard set")
     fails(lsm("filter-lab", url), "is a shard set")
