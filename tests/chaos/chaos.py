@@ -226,7 +226,7 @@ def chaos(folder: Path, seconds: float, owner: str, seed: int = 1) -> Outcome:
     run = Run(folder, owner, seed)
     began = time.monotonic()
     kills = 0
-    events = {run.reload: 0.3, run.deploy: 0.7, lambda: run.stop(min(20.0, seconds / 30)): 0.0}
+    events = {run.reload: 0.5, run.deploy: 0.75, lambda: run.stop(min(20.0, seconds / 30)): 0.0}
     due = {event: began + (1 + share) * seconds / 10 for event, share in events.items()}
     while (now := time.monotonic()) < began + seconds:
         run.go_on()
