@@ -27,11 +27,12 @@ from typing import Any, ParamSpec, TypeVar
 from lsmkv.cache.cache import Cache
 from lsmkv.cache.codecs import PickleCodec
 from lsmkv.cache.leased import Flights
-from lsmkv.cache.memoizing import Memoized, memoized
+from lsmkv.cache.memoizing import MISSING, Memoized, memoized
 from lsmkv.engine.env.place import absolute
 from lsmkv.engine.former_paths import keep_paths
 
 try:
+    from asgiref.sync import sync_to_async
     from django import conf
     from django.core.cache.backends.base import DEFAULT_TIMEOUT, BaseCache
     from django.utils.crypto import salted_hmac
@@ -53,8 +54,9 @@ class LsmkvCache(BaseCache):  # type: ignore[misc]
 
     Those that ``diskcache.DjangoCache`` adds are here too: :meth:`pop`, :meth:`read`,
     :meth:`evict`, :meth:`expire`, :meth:`cull`, :meth:`stats`, :meth:`memoize`, ``tag=`` and
-    others.  Also :meth:`transact`.  :meth:`incr`, :meth:`decr` and :meth:`add` are atomic over all
-    processes.  Of a key that is a tuple, the first item gets Django's prefix and version.
+    others.  Also :meth:`transact`.  :meth:`incr`, :meth:`decr`, :meth:`add`, :meth:`incr_version`,
+    and the same methods awaited, are atomic over all processes.  Of a key that is a tuple, the
+    first item gets Django's prefix and version.
     ``retry`` changes nothing.  Raises what :class:`lsmkv.Cache` raises; costs are those of its
     methods.
     """
@@ -196,6 +198,44 @@ class LsmkvCache(BaseCache):  # type: ignore[misc]
     ) -> int:
         """Take ``delta`` from a number: :meth:`incr` of ``-delta``."""
         return self.incr(key, -delta, version, default)
+
+    async def aincr(
+        self,
+        key: Any,
+        delta: int = 1,
+        version: int | None = None,
+        default: int | None = None,
+    ) -> int:
+        """:meth:`incr`, awaited.  (Django's own reads and sets, and loses increments.)"""
+        made: int = await sync_to_async(self.incr)(key, delta, version, default)
+        return made
+
+    async def adecr(
+        self,
+        key: Any,
+        delta: int = 1,
+        version: int | None = None,
+        default: int | None = None,
+    ) -> int:
+        """:meth:`decr`, awaited."""
+        return await self.aincr(key, -delta, version, default)
+
+    def incr_version(self, key: Any, delta: int = 1, version: int | None = None) -> int:
+        """Move ``key`` to another version, with the default timeout; the new version.
+
+        Of several callers at once, one moves it.  ``ValueError`` if the key is not there.
+        """
+        before = self.version if version is None else version
+        value = self.pop(key, MISSING, before)
+        if value is MISSING:
+            raise ValueError(f"Key '{key}' not found")
+        self.set(key, value, version=before + delta)
+        return before + delta
+
+    async def aincr_version(self, key: Any, delta: int = 1, version: int | None = None) -> int:
+        """:meth:`incr_version`, awaited."""
+        made: int = await sync_to_async(self.incr_version)(key, delta, version)
+        return made
 
     def pop(
         self,

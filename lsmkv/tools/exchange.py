@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from types import ModuleType
 from typing import Annotated
 
@@ -392,34 +393,60 @@ def put_records(
 
     ``advance`` is called with the number of records of each batch, and ``imported`` counts them
     all, those before a record that cannot be read included.  The later of two records with the
-    same key is in conflict, too.
+    same key is in conflict, too.  No record replaces one that another process of a shared store
+    has just put, unless conflicts are overwritten.
     """
     for batch in batches(records):
-        there: set[bytes] = set()
-        if conflict is not Conflict.OVERWRITE:
-            keys = [key for key, _ in batch]
-            values = db.multi_get(keys, fill_cache=False)
-            there = {key for key, value in zip(keys, values, strict=True) if value is not None}
-        refused: bytes | None = None
-        skipped = 0
-        with db.write_batch() as writer:
-            for key, value in batch:
-                if key not in there:
-                    writer.put(key, value)
-                    if conflict is not Conflict.OVERWRITE:
-                        there.add(key)
-                elif conflict is Conflict.SKIP:
-                    skipped += 1
-                else:
-                    refused = key
-                    break
-            put = len(writer)
+        if conflict is Conflict.OVERWRITE:
+            pairs, skipped, refused = batch, 0, None
+            _put(db, pairs)
+        elif isinstance(db, lsmkv.SharedDB):  # other processes write, too
+            pairs, skipped, refused = db.run(partial(_put_new, batch, conflict))
+        else:
+            values = db.multi_get([key for key, _ in batch], fill_cache=False)
+            pairs, skipped, refused = _decided(batch, values, conflict)
+            _put(db, pairs)
+        put = len(pairs)
         imported.records += put
         imported.skipped += skipped
         advance(put + skipped)
         if refused is not None:
             number = imported.records + 1
             raise ValueError(f"record {number}: the key {shown(refused, False)} is there already")
+
+
+def _put(db: lsmkv.DB, pairs: list[Record]) -> None:
+    with db.write_batch() as writer:
+        for key, value in pairs:
+            writer.put(key, value)
+
+
+def _put_new(
+    batch: list[Record], conflict: Conflict, transaction: lsmkv.Transaction
+) -> tuple[list[Record], int, bytes | None]:
+    values = [transaction.get(key) for key, _ in batch]
+    pairs, skipped, refused = _decided(batch, values, conflict)
+    for key, value in pairs:
+        transaction.put(key, value)
+    return pairs, skipped, refused
+
+
+def _decided(
+    batch: list[Record], values: list[bytes | None], conflict: Conflict
+) -> tuple[list[Record], int, bytes | None]:
+    """The records to put, the number of those to skip, and the first key that is refused."""
+    there = {key for (key, _), value in zip(batch, values, strict=True) if value is not None}
+    pairs: list[Record] = []
+    skipped = 0
+    for key, value in batch:
+        if key not in there:
+            pairs.append((key, value))
+            there.add(key)
+        elif conflict is Conflict.SKIP:
+            skipped += 1
+        else:
+            return pairs, skipped, key
+    return pairs, skipped, None
 
 
 @contextlib.contextmanager

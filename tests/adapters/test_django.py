@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import io
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import python
+from processes import python, start
 from still_clocks import StillClock
 from threads import run_threads
 
@@ -409,6 +410,65 @@ print(cache.get("k"), cache.incr("n") if "n" in cache else cache.add("n", 7))
 """
     assert python(script).stdout.split("\n")[0] == "{1, 2} True"
     assert cache.get("n") == 7
+
+
+def test_processes_lose_no_increment_and_move_each_key_once(cache: Any, tmp_path: Path) -> None:
+    keys = [f"k{number}" for number in range(40)]
+    for key in keys:
+        cache.set(key, 0, timeout=None)
+    script = f"""
+import asyncio, sys
+sys.path[:] = {sys.path!r}
+from django.conf import settings
+settings.configure(SECRET_KEY="a secret of the tests", CACHES={{"default": {{
+    "BACKEND": {BACKEND!r}, "LOCATION": {str(tmp_path / "cache")!r}}}}})
+from django.core.cache import cache
+cache.get("k0")
+print("ready", flush=True)
+input()
+
+async def count():
+    for key in {keys!r}:
+        await cache.aincr(key, 2)
+        await cache.adecr(key)
+
+asyncio.run(count())
+print("counted", flush=True)
+for move in (cache.incr_version, lambda key: asyncio.run(cache.aincr_version(key, 1, 2))):
+    input()
+    moved = 0
+    for key in {keys!r}:
+        try:
+            move(key)
+            moved += 1
+        except ValueError:
+            pass
+    print(moved, flush=True)
+"""
+    with contextlib.ExitStack() as ending:
+        others = [start(script) for _ in range(4)]
+        for one in others:
+            ending.enter_context(one)
+            ending.callback(one.kill)
+
+        def everywhere() -> list[str]:
+            found = []
+            for one in others:
+                assert one.stdout is not None
+                found.append(one.stdout.readline().decode().strip())
+            for one in others:
+                assert one.stdin is not None
+                with contextlib.suppress(BrokenPipeError):
+                    one.stdin.write(b"\n")
+                    one.stdin.flush()
+            return found
+
+        assert everywhere() == ["ready"] * 4
+        assert everywhere() == ["counted"] * 4
+        assert sum(map(int, everywhere())) == len(keys)
+        assert sum(map(int, everywhere())) == len(keys)
+    assert cache.get_many(keys, version=3) == dict.fromkeys(keys, 4)
+    assert cache.get_many(keys) == {}
 
 
 def test_an_unknown_option_is_an_error(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 from commands import lsm_bytes as lsm
 from exported import CONTENT, Records, fails, make
+from others import Other
 from started import into_a_closed_pipe, on_a_terminal
 
 import lsmkv
 from lsmkv.files.exchange import json_line, write_raw
+from lsmkv.shared.system.local import SHARES
 from lsmkv.tools import exchange
 
 
@@ -228,6 +230,31 @@ def test_skipped_records_are_counted_over_many_batches(tmp_path: Path) -> None:
     figures = json.loads(done.out)
     assert (figures["records"], figures["skipped"]) == (1500, 1500)
     assert {value for key, value in records(path) if int(key) % 2 == 0} == {b"old"}
+
+
+@pytest.mark.skipif(not SHARES, reason="stores are shared on Linux and macOS")
+def test_imports_into_a_shared_store_put_each_key_once(tmp_path: Path) -> None:
+    """Four at once, of the same keys: what one has put, no other replaces."""
+    with ExitStack() as ending:
+        path = tmp_path / "db"
+        others = [Other(path, create_if_missing=True) for _ in range(4)]
+        for number, one in enumerate(others):
+            ending.callback(one.kill)
+            one("from lsmkv.tools.exchange import Conflict, Imported, put_records")
+            one(f"records = [(b'%04d' % n, b'{number}') for n in range(4000)]")
+        for one in others:
+            one.ask(
+                "put_records(db, records, Conflict.SKIP, done := Imported(), lambda n: None)"
+                " or (done.records, done.skipped)"
+            )
+        counted = [one.answer() for one in others]
+        values = others[0]("[value for key, value in db]")
+        assert [values.count(b"%d" % number) for number in range(4)] == [put for put, _ in counted]
+        assert [put + skipped for put, skipped in counted] == [4000] * 4
+        refused = others[1](
+            "put_records(db, records, Conflict.ERROR, Imported(), lambda n: None)",
+        )
+        assert refused == "ValueError: record 1: the key 0000 is there already"
 
 
 def test_import_into_a_store_in_use(store: Path) -> None:
