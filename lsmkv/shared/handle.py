@@ -383,30 +383,39 @@ class SharedHandle(DB):
             return False
         if not part.listener.only_owns and part.is_needed_here:
             return False
-        self._last_calls.wait()
-        if part.listener.only_owns:
-            self._hands_over = True
-            self.close()
+        calls = self._last_calls
+        calls.wait()
+        try:
+            if part.listener.only_owns:
+                self._hands_over = True
+                part.publishing.hand_over()
+                self.close()
+                return True
+            deferred.wait_for(self._join_lock)
+            with self._join_lock, deferred:
+                if self._part is part and not part.given_away and not self.closed:
+                    if part.is_needed_here:  # since a moment ago
+                        return False
+                    self._retire(part)
             return True
-        deferred.wait_for(self._join_lock)
-        with self._join_lock, deferred:
-            if self._part is part and not part.given_away and not self.closed:
-                self._retire(part)
-        return True
+        finally:
+            if not part.retiring:
+                calls.stay()
 
     def _retire(self, part: Owning) -> None:
         """Close the store for others, and keep what threads of this process read of it.
 
         Their next calls join the next owner.  Caller holds ``_join_lock``.
         """
-        self._entrance.keep_reading(part)
+        self._entrance.begin_handover(part)
         part.retiring = True
         part.listener.stop()
         part.publishing.hand_over()
         writer = part.opened.writer
         assert writer is not None
         writer.successor = partial(self._writer_after, part)
-        part.opened.retire()
+        part.opened.retire(partial(self._entrance.keep_reading, part))
+        self._entrance.end_handover(part)
 
     def _writer_after(self, part: Owning) -> WritePath:
         """What writes now that this process has handed over; :class:`ClosedError` if it has closed
@@ -426,10 +435,13 @@ class SharedHandle(DB):
         """Whether this process runs a call that must not be done twice: it owns the store, and
         hands it over only after ``_last_calls.end()``.  Else a member asks its owner."""
         while not self._is_member():
-            calls = self._last_calls
-            if calls.begin():
+            part, calls = self._part, self._last_calls
+            begun = calls.begin()
+            if begun and self._part is part and isinstance(part, Owning):
                 return True
             calls.end()
+            if begun:
+                continue  # another thread has just joined the next owner
             if self.closed:
                 raise ClosedError("the database is closed")
             pause(_PAUSE)

@@ -14,6 +14,7 @@ once, when it opens the store.  So no two take turns.
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any, Final
 
@@ -64,7 +65,9 @@ class Succession:
         self._asked = 0  # the epoch of the last owner that was asked
         self._claimed: SharedFile | None = None
 
-    def takes_over(self, joined: Joined, file: SharedFile, starts_owner: bool) -> bool:
+    def takes_over(
+        self, joined: Joined, file: SharedFile, starts_owner: bool, left: float = math.inf
+    ) -> bool:
         """Ask the owner to hand the store over, if this process should own it, which it may; True
         if the owner has gone.
 
@@ -85,7 +88,7 @@ class Succession:
         self.end()
         file.claim(self._rank)
         self._claimed = file
-        gone = ask_for_handover(joined, wanted)
+        gone = ask_for_handover(joined, wanted, left)
         if not gone:
             self.end()
         return gone
@@ -115,14 +118,14 @@ class Succession:
             file.end_claim(self._rank)
 
 
-def ask_for_handover(joined: Joined, wanted: dict[str, Any] | None) -> bool:
+def ask_for_handover(joined: Joined, wanted: dict[str, Any] | None, left: float = math.inf) -> bool:
     """Whether the owner has gone: it has handed the store over, or was killed.
 
     ``wanted``: only if its options are others.  Caller defers signals.
     """
     call: dict[str, Any] = {"method": HANDOVER, "arguments": {"wanted": wanted}}
     try:
-        answer = joined.ask_in_section(lambda request: json_frame(CALL, request, call))
+        answer = joined.ask_in_section(lambda request: json_frame(CALL, request, call), left)
         return result_in(answer) is True
     except OwnerGone:
         return True
@@ -137,21 +140,29 @@ class LastCalls:
     """
 
     def __init__(self) -> None:
-        self._threads: set[int] = set()
+        self._threads: list[int] = []  # once for each call, one inside the other
         self._leaving = False
 
     def begin(self) -> bool:
         """This thread begins such a call, and :meth:`end` follows.  False if the owner is leaving:
-        then it makes none."""
-        self._threads.add(get_ident())
-        return not self._leaving
+        then it makes none, but for one inside another, which the handover waits for."""
+        own = get_ident()
+        nested = own in self._threads
+        self._threads.append(own)
+        return nested or not self._leaving
 
     def end(self) -> None:
         """The call of this thread is over."""
-        self._threads.discard(get_ident())
+        own = get_ident()
+        if own in self._threads:
+            self._threads.remove(own)
 
     def wait(self) -> None:
         """Begin no more of them, and wait for the end of those that run."""
         self._leaving = True
         while self._threads:
             pause(_PAUSE)
+
+    def stay(self) -> None:
+        """The owner stays: begin such calls again."""
+        self._leaving = False

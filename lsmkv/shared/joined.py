@@ -119,11 +119,16 @@ class Joined:
                 connection.look = None
             self.give_back(connection)
 
-    def ask_in_section(self, make: Callable[[int], bytes]) -> tuple[int, bytes]:
+    def ask_in_section(
+        self, make: Callable[[int], bytes], left: float = math.inf
+    ) -> tuple[int, bytes]:
         """:meth:`ask` for a caller that defers signals: they are delivered while it waits."""
         connection = self.take()
         try:
-            connection.wait_in_section(self._patience)
+            patience = self._patience
+            if left < math.inf:
+                patience = max(_MOMENT, left if patience is None else min(left, patience))
+            connection.wait_in_section(patience)
             answer = connection.ask(make)
             connection.wait_outside(self._patience)
             return answer

@@ -261,7 +261,19 @@ class Entrance:
         self.leases.take(version)
         for numbers in store.versions.live():
             self.leases.keep(version, numbers)
+        store.log_holds.move_to(self.leases.logs)  # of an iterator that was begun just now
         self.leases.forget_newest()
+
+    def begin_handover(self, owning: Owning) -> None:
+        """Have what :meth:`keep_reading` needs, and a member's part of ``LOCK``.  ``OSError``, and
+        nothing has changed."""
+        if self.leases is None:
+            self.leases = Leases(place_of(owning.opened.directory).shared_file(SHARED, False))
+        self._lock = place_of(owning.opened.directory).lock_as_member(LOCK)
+
+    def end_handover(self, owning: Owning) -> None:
+        """The page of this process is over, which the next owner may not find."""
+        self._note_over(owning.epoch)
 
     def claim(self) -> None:
         """The handle has what :meth:`enter` has returned: the store exists from now on."""
@@ -445,8 +457,12 @@ class Entrance:
                 before.page.supersede()
             except PermissionError:
                 return  # its name is gone (macOS): another process has just ended it
-        self._ended = before.epoch
-        self.leases.file.note_over(before.epoch)
+        self._note_over(before.epoch)
+
+    def _note_over(self, epoch: int) -> None:
+        assert self.leases is not None
+        self._ended = epoch
+        self.leases.file.note_over(epoch)
 
     # Joining
 
@@ -461,7 +477,7 @@ class Entrance:
             joined = self._connect(directory, left)
             try:
                 if self._wants:
-                    self._take_over(joined)
+                    self._take_over(joined, left)
                 return self._follow(directory, joined)
             except BaseException:
                 joined.close()
@@ -519,12 +535,14 @@ class Entrance:
         if before is not None:
             before.close()
 
-    def _take_over(self, joined: Joined) -> None:
+    def _take_over(self, joined: Joined, left: float) -> None:
         """Let the owner hand over, if this process is to own the store: ``ConnectionError``."""
         assert self.leases is not None
         self._joining = joined
         try:
-            if self._succession.takes_over(joined, self.leases.file, self._starts_owner):
+            if self._succession.takes_over(joined, self.leases.file, self._starts_owner, left):
+                if joined.page.superseded:
+                    self._note_over(joined.epoch)  # the next owner may not find the page
                 raise ConnectionResetError
         finally:
             self._joining = None

@@ -178,7 +178,7 @@ class Listener:
     # The thread
 
     def _serve(self) -> None:
-        self._ident = get_ident()
+        self._ident = self.turns.thread = get_ident()
         try:
             while not self._stopping:
                 self._turn()

@@ -258,18 +258,24 @@ class SharedDB(SharedHandle):
         ...             lease.pid == os.getpid(), len(lease.versions), lease.log, lease.bytes
         (True, 1, None, 0)
         """
-        if self._is_member():
-            return decoded(self._call_owner("leases", {}))
-        part = self._part
-        assert isinstance(part, Owning)
-        store = self._open_store()
-        background = part.opened.background
-        assert background is not None
-        pids = {*part.listener.members, os.getpid()}
-        try:
-            return report(store, part.publishing, background.pending_outputs, pids)
-        except OSError as error:
-            store.raise_failure(error)
+        while True:
+            part = self._part
+            if self._is_member():
+                return decoded(self._call_owner("leases", {}))
+            if not isinstance(part, Owning) or part is not self._part:
+                continue  # it has just become the owner, or another process has
+            store = part.opened.store
+            background = part.opened.background
+            assert background is not None
+            pids = {*part.listener.members, os.getpid()}
+            try:
+                return report(store, part.publishing, background.pending_outputs, pids)
+            except (OSError, ValueError) as error:  # ValueError: the files are closed
+                if part.retiring:
+                    continue
+                if isinstance(error, OSError):
+                    store.raise_failure(error)
+                raise ClosedError("the database is closed") from error
 
     def __repr__(self) -> str:
         role = "owner" if self.role == "owner" else f"member of process {self.owner}"
@@ -410,7 +416,11 @@ class SharedDB(SharedHandle):
             part = self._part
             left = None if timeout is None else max(0.0, until - time.monotonic())
             if isinstance(part, Owning):
-                return part.listener.leases.queue.take(name, permits, limit, left)
+                try:
+                    return part.listener.leases.queue.take(name, permits, limit, left)
+                except ClosedError as error:
+                    self._after_handover(part, error)
+                    continue
             if not isinstance(part, Member):
                 continue  # it is just being closed
             if not part.may_write:

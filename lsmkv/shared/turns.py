@@ -25,6 +25,7 @@ from typing import Any, Final
 from lsmkv.engine.db.handles.transaction_turns import Place, SharedQueue, Turn, Turns
 from lsmkv.engine.errors import CorruptionError
 from lsmkv.engine.util.signals import deferred
+from lsmkv.engine.util.threads import get_ident
 from lsmkv.engine.util.ticket import Ticket
 from lsmkv.shared.connection import Connection, OwnerGone, number_in, plain
 from lsmkv.shared.frames import NUMBERS, TURN, TURN_OVER
@@ -136,15 +137,17 @@ class OwnerTurns(SharedQueue):
         """``ring`` wakes the listener."""
         self.queue = _Queue(page)
         self._ring = ring
+        self.thread = 0
+        """The listener's: a finalizer there may interrupt the queue, and never waits for it."""
         self._asked: dict[int, _Asked] = {}  # by the slots of connections
         self._waiting: dict[int, _Asked] = {}
         """Those of which a request is to be answered."""
 
     def is_free(self, key: bytes | None) -> bool:
-        return self.queue.is_free(_name_of(key))
+        return get_ident() == self.thread or self.queue.is_free(_name_of(key))
 
     def place(self, key: bytes | None) -> Place | None:
-        return OwnerPlace(self.queue, key)
+        return None if get_ident() == self.thread else OwnerPlace(self.queue, key)
 
     def ask(self, member: MemberConnection, request: int, content: bytes) -> None:
         """A member's TURN.  :class:`CorruptionError` for one that no member sends."""

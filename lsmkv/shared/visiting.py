@@ -94,6 +94,8 @@ def _ask(directory: Directory, path: str, holder: int, ends: bool) -> OwnerStatu
         if joined is not None:
             joined.leave()
         file.close()
+    if ends and joined is None:
+        raise Error(f"{path}: process {status.pid} has just begun to own the store: ask it again")
     if ends:
         raise Error(
             f"{path}: process {status.pid} owns the store, and does not hand it over: it has an"

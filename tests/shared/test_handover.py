@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -233,6 +234,24 @@ class Slow(OnlyOwner):
         super()._ingest(*arguments)
 
 
+def test_calls_made_once_are_waited_for_also_one_inside_another() -> None:
+    calls = LastCalls()
+    assert calls.begin()
+    waiting = threading.Thread(target=calls.wait)
+    waiting.start()
+    wait_until(lambda: calls._leaving)
+    assert calls.begin()  # in the middle of the first one
+    calls.end()
+    waiting.join(0.1)
+    assert waiting.is_alive()
+    calls.end()
+    waiting.join()
+    assert not calls.begin()
+    calls.end()
+    calls.stay()
+    assert calls.begin()
+
+
 @pytest.fixture
 def threads() -> Iterator[Callable[..., list[Any]]]:
     """Runs functions in threads, which are waited for; what each returned or raised."""
@@ -330,7 +349,7 @@ def test_who_is_asked(
     """Once; and an owner of a release that does not know the question is not asked."""
     calls: list[object] = []
 
-    def ask(make: Callable[[int], bytes]) -> tuple[int, bytes]:
+    def ask(make: Callable[[int], bytes], left: float = 0.0) -> tuple[int, bytes]:
         calls.append(make(1))
         return 12, b'{"result": true}'
 
@@ -495,6 +514,50 @@ def test_an_owner_that_holds_a_lease_with_a_name_stays(path: Path) -> None:
                 assert second.owner == db.owner == os.getpid()
                 db.put(b"k", b"v")
                 assert db.role == "member"
+
+
+def test_a_lease_that_is_taken_while_the_handover_waits(
+    path: Path, threads: Callable[..., list[Any]]
+) -> None:
+    with SharedDB(path, create_if_missing=True) as db:
+        calls = db._last_calls
+        assert calls.begin()
+        second = threads(lambda: SharedDB(path, handover=True, lru_cache_size=0, block_size=8192))
+        wait_until(lambda: calls._leaving)
+        lease = db._hold(b"name")
+        calls.end()
+        wait_until(lambda: second)
+        assert isinstance(second[0], RuntimeWarning)  # it has joined: the owner stays
+        assert lease is not None
+        assert (db.role, lease.held) == ("owner", True)
+        lease.release()
+        db.checkpoint(path.parent / "copy")  # which is begun again
+
+
+def test_a_handover_that_fails_leaves_the_owner_as_it_was(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SharedDB(path, create_if_missing=True) as db:
+
+        def fail(_: object) -> None:
+            raise OSError(errno.EMFILE, "no descriptor is free")
+
+        monkeypatch.setattr(db, "_retire", fail)
+        with pytest.warns(RuntimeWarning, match="write_buffer_size"):
+            SharedDB(path, handover=True, write_buffer_size=1 << 20).close()
+        assert db.role == "owner"
+        db.checkpoint(path.parent / "copy")
+
+
+def test_a_former_owner_holds_a_members_part_of_the_lock(path: Path, other: Start) -> None:
+    with SharedDB(path, create_if_missing=True) as db:
+        second = other(handover=True, write_buffer_size=1 << 20)
+        assert second("db.role") == "owner"
+        second.kill()
+        with pytest.raises(lsmkv.LockedError, match="shared by other processes"):
+            lsmkv.DB(path)
+        db.put(b"k", b"v")
+        assert db.role == "owner"
 
 
 def test_an_idle_owner_that_has_handed_over_closes(path: Path) -> None:

@@ -149,6 +149,22 @@ def test_the_next_owner_need_not_find_the_page_of_a_member_that_starts_it(
         assert db.role == "member"
 
 
+@pytest.mark.parametrize("kind", [None, "process"])
+def test_a_handover_beside_a_member_that_the_asker_cannot_see(
+    path: Path, other: Start, kind: str | None
+) -> None:
+    before = unshare(*PROCESSES)
+    owner = other(owner=kind, create_if_missing=True)
+    idle = other(owner=kind)
+    owner("db.put(b'k', b'v')")
+    assert idle("db.get(b'k')") == b"v"
+    newcomer = other(before=before, owner=kind, handover=True, write_buffer_size=1 << 17)
+    assert newcomer.opened == "open"
+    assert newcomer("db.options.write_buffer_size") == 1 << 17
+    newcomer("db.put(b'k', b'w')")
+    assert idle("db.get(b'k')") == b"w"
+
+
 @pytest.mark.parametrize("options", [USERS, ROOT], ids=["unmapped", "root"])
 def test_the_same_user_under_another_number_joins(
     path: Path, other: Start, options: tuple[str, ...]

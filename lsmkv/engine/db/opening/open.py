@@ -116,9 +116,9 @@ class OpenStore:
             store.info_log.close()
             self.release()
 
-    def retire(self) -> None:
+    def retire(self, keep: Callable[[], None]) -> None:
         """:meth:`close`, but what has been read from the store stays readable: another process will
-        write to it.  The caller sees to it that the tables are kept."""
+        write to it.  ``keep`` is called when no table comes or goes any more, and keeps them."""
         self._stop_work()
         try:
             self._close_writer()
@@ -126,10 +126,14 @@ class OpenStore:
             self.store.versions.close()
             self.store.info_log.close()
             self.end_observation()
-            if self.sharing is not None:
-                self.sharing.close()
-            if self.file_lock is not None:
-                self.file_lock.close()
+            self.observation = None  # of what is in STATS.json from now on, this is no part
+            try:
+                keep()
+            finally:
+                if self.sharing is not None:
+                    self.sharing.close()
+                if self.file_lock is not None:
+                    self.file_lock.close()
 
     def _stop_work(self) -> None:
         store = self.store

@@ -62,6 +62,13 @@ class LogHolds:
         hold.holds = None
         self._drop(hold)
 
+    def move_to(self, others: LogHolds) -> None:
+        """Let others keep the logs: this process writes to the store no more."""
+        for reference in list(self._holds):
+            hold = reference()
+            if hold is not None:
+                others.add(hold)
+
     def oldest(self) -> int | None:
         """The number of the oldest log that is needed; None if none is."""
         oldest: int | None = None

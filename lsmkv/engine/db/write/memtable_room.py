@@ -75,10 +75,10 @@ class MemtableRoom:
         store = self._store
         background = self._background
         while True:
-            if background.error is not None:
-                background.raise_error()
             if store.closing:
                 raise ClosedError("the database is closed")
+            if background.error is not None:
+                background.raise_error()
             view = store.view or store.open_view()
             usage = view.memtable.usage
             if usage <= self._mark:
