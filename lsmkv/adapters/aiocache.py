@@ -53,10 +53,7 @@ class LsmkvCache(BaseCache):  # type: ignore[misc]
         def change() -> bool:
             if _cas_token is None:
                 return self.cache.set(key, value, expire=ttl)
-            with self.cache.transact():
-                if self.cache.get(key) != _cas_token:
-                    return False
-                return self.cache.set(key, value, expire=ttl)
+            return self.cache._set_equal(key, _cas_token, value, ttl)
 
         return await asyncio.to_thread(change)
 
@@ -106,11 +103,7 @@ class LsmkvCache(BaseCache):  # type: ignore[misc]
         return await asyncio.to_thread(getattr(self.cache, command), *args, **kwargs)
 
     async def _redlock_release(self, key: Any, value: Any) -> int:
-        def release() -> int:
-            with self.cache.transact():
-                return int(self.cache.get(key) == value and self.cache.delete(key))
-
-        return await asyncio.to_thread(release)
+        return int(await asyncio.to_thread(self.cache._delete_equal, key, value))
 
     async def _close(self, *args: Any, _conn: Any = None, **kwargs: Any) -> None:
         await asyncio.to_thread(self.cache.close)

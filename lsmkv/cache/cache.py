@@ -13,7 +13,7 @@ from lsmkv.cache.atomic_steps import Step
 from lsmkv.cache.culling import STEP, remove_all, remove_expired, remove_first, remove_tagged
 from lsmkv.cache.entries import remove
 from lsmkv.cache.entry_head import parse
-from lsmkv.cache.keyed import nothing
+from lsmkv.cache.keyed import live, nothing
 from lsmkv.cache.keys import HEAD, ORDER, POSITION_SIZE, decode_key, encode_key, head_key
 from lsmkv.cache.leased import Flights, LeasedCache
 from lsmkv.cache.memoizing import MISSING, Memoized, memoized
@@ -24,6 +24,10 @@ from lsmkv.engine.util.introspection import described
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class _ChangedError(Exception):
+    """The value is another one."""
 
 
 @described
@@ -179,6 +183,12 @@ class Cache(LeasedCache):
         ...     cache.peekitem(), cache.peekitem(last=False)
         (('bee', 5), ('ant', 6))
         """
+        return self._end_of_all(last, expire_time, tag)
+
+    def _end_of_all(
+        self, last: bool, expire_time: bool = False, tag: bool = False, removes: bool = False
+    ) -> Any:
+        """What :meth:`peekitem` returns; it is removed in the same step if ``removes``."""
 
         def find(step: Step) -> Any:
             found = None
@@ -189,7 +199,7 @@ class Cache(LeasedCache):
                     step.delete(name)
                     step.changed = True
                     return MISSING
-            return self._take(step, found, expire_time, tag, False)
+            return self._take(step, found, expire_time, tag, removes)
 
         result = MISSING
         while result is MISSING:
@@ -197,6 +207,59 @@ class Cache(LeasedCache):
         if result is None:
             raise KeyError("the cache is empty")
         return result
+
+    # One key, if it has not changed
+
+    def _replace(self, key: Any, value: Any) -> None:
+        """Store ``value`` if there is an entry; ``KeyError`` if not."""
+        name = head_key(key, self._codec)
+
+        def find(step: Step) -> bytes:
+            if live(step, name, self._clock()) is None:
+                raise KeyError(key)
+            return name
+
+        self._store(name, find, value, None, False, None, False)
+
+    def _set_equal(self, key: Any, before: Any, value: Any, expire: float | None) -> bool:
+        """Store ``value`` if the present one equals ``before``; None stands for none."""
+        name = head_key(key, self._codec)
+
+        def find(step: Step) -> bytes:
+            if self._value_in(step, name, None) != before:
+                raise _ChangedError
+            return name
+
+        try:
+            return self._store(name, find, value, expire, False, None, False)
+        except _ChangedError:
+            return False
+
+    def _delete_equal(self, key: Any, value: Any) -> bool:
+        """Remove the entry if its value equals ``value``; whether it was removed."""
+        name = head_key(key, self._codec)
+
+        def delete(step: Step) -> bool:
+            found = self._value_in(step, name, MISSING)
+            if found is MISSING or found != value:
+                return False
+            data = step.get(name)
+            assert data is not None
+            remove(step, name, data, parse(data))
+            return True
+
+        return self._steps.run(delete)
+
+    def _value_in(self, step: Step, name: bytes, default: Any) -> Any:
+        """The value of an entry as a step sees it."""
+        entry = live(step, name, self._clock())
+        if entry is None:
+            return default
+        data, head = entry
+        try:
+            return self._taken(step, data, head)
+        except MissingChunk:
+            return default  # it has just been replaced, or is damaged
 
     # Removing many
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
+from cache_users import CacheUser
 from processes import python
 
 pytest.importorskip("aiocache")
@@ -74,6 +76,36 @@ def test_locks_and_the_decorator(tmp_path: Path) -> None:
         await cache.close()
 
     asyncio.run(main())
+
+
+def test_a_token_fails_once_another_process_has_written(tmp_path: Path) -> None:
+    """Two processes add by a token, and two by increments: no addition is lost."""
+    with contextlib.ExitStack() as ending:
+        others = [CacheUser(tmp_path / "cache") for _ in range(4)]
+        for number, one in enumerate(others):
+            ending.callback(one.kill)
+            one(f"""
+import asyncio
+import contextlib
+from lsmkv.cache.aiocache import LsmkvCache
+async def add(backend):
+    await backend.increment("n", 0)
+    added = 0
+    for _ in range(100):
+        if {number} < 2:
+            await backend.increment("n")
+            added += 1
+        else:
+            token = await backend._gets("n")
+            added += await backend._set("n", token + 1, _cas_token=token)
+    await backend.close()
+    return added
+""")
+        for one in others:
+            one.ask("result = asyncio.run(add(LsmkvCache(cache.directory)))")
+        added = [one.answer() for one in others]
+        assert added[:2] == [100, 100]
+        assert others[0]("result = cache['n']") == sum(added)
 
 
 def test_without_aiocache_the_error_says_what_to_install() -> None:

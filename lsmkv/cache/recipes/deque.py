@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import islice
 from typing import Any, Self
 
@@ -114,10 +114,7 @@ class Deque(MutableSequence[Any]):
     def __setitem__(self, index: Any, value: Any) -> None:
         """Replace the item at ``index``."""
 
-        def replace(key: Any) -> None:
-            self._cache[key] = value
-
-        self._at(index, replace)
+        self._at(index, lambda key: self._cache._replace(key, value))
 
     def __delitem__(self, index: Any) -> None:
         """Remove the item at ``index``."""
@@ -166,15 +163,23 @@ class Deque(MutableSequence[Any]):
             self._trim("back")
 
     def _trim(self, side: Any) -> None:
-        """Remove the items that are too many."""
-        while len(self._cache) > self._maxlen:
-            self._take(side)
+        """Remove the items that are too many.  The caller is in a transaction."""
+        while self._maxlen != float("inf") and len(self._cache) > self._maxlen:
+            self._cache.pull(side=side, retry=True)
 
-    def _take(self, side: Any, action: str = "pop") -> Any:
-        _, value = self._cache.pull(default=(None, MISSING), side=side, retry=True)
+    def _take(self, side: Any) -> Any:
+        # Else another process's append could remove one more, for an item that is taken here.
+        with nullcontext() if self._maxlen == float("inf") else self.transact():
+            _, value = self._cache.pull(default=(None, MISSING), side=side, retry=True)
         if value is MISSING:
-            raise IndexError(f"{action} from an empty deque")
+            raise IndexError("pop from an empty deque")
         return value
+
+    def _take_from_back(self, most: int) -> Iterator[Any]:
+        """Remove items at the right end, until there is none: others may take some meanwhile."""
+        with suppress(IndexError):
+            for _ in range(most):
+                yield self._take("back")
 
     def _look(self, side: Any) -> Any:
         _, value = self._cache.peek(default=(None, MISSING), side=side, retry=True)
@@ -186,10 +191,13 @@ class Deque(MutableSequence[Any]):
         """Remove and return the item at the right end, or at ``index``."""
         if index == -1:
             return self._take("back")
-        with self._cache.transact(retry=True):
-            value = self[index]
-            del self[index]
-            return value
+        return self._at(index, self._pop_key)
+
+    def _pop_key(self, key: Any) -> Any:
+        value = self._cache.pop(key, MISSING)
+        if value is MISSING:
+            raise KeyError(key)
+        return value
 
     def popleft(self) -> Any:
         """Remove and return the item at the left end; ``IndexError`` if there is none."""
@@ -255,7 +263,7 @@ class Deque(MutableSequence[Any]):
             if length >= self._maxlen:
                 raise IndexError("the deque already has its maximum length")
             begin = min(max(index + length if index < 0 else index, 0), length)
-            behind = [self._take("back") for _ in range(length - begin)]
+            behind = list(self._take_from_back(length - begin))
             self.append(value)
             for item in reversed(behind):
                 self.append(item)
@@ -268,20 +276,14 @@ class Deque(MutableSequence[Any]):
         """Remove the first item that equals ``value``; ``ValueError`` if there is none."""
         cache = self._cache
         for key in cache.iterkeys():
-            try:
-                if cache[key] == value:
-                    del cache[key]
-                    return
-            except KeyError:
-                continue  # another process has removed it
+            if cache._delete_equal(key, value):
+                return
         raise ValueError("deque.remove(value): value not in deque")
 
     def reverse(self) -> None:
         """Reverse the order of the items.  Cost: a read and a write of all, in memory."""
         with self._cache.transact(retry=True):
-            items = list(self._items(True))
-            self.clear()
-            self.extend(items)
+            self.extend(list(self._take_from_back(len(self))))
 
     def rotate(self, steps: int = 1) -> None:
         """Move items from the right end to the left one, or back for fewer than 0 steps.

@@ -103,7 +103,8 @@ class Index(MutableMapping[Any, Any]):
             value = self._cache.get(key, MISSING)
             if value is not MISSING:
                 return value
-            self._cache.add(key, default, retry=True)
+            if self._cache.add(key, default, retry=True):
+                return self._cache.get(key, default)
 
     def pop(self, key: Any, default: Any = MISSING) -> Any:
         """Remove ``key`` and return its value, or ``default``; ``KeyError`` without either."""
@@ -119,10 +120,8 @@ class Index(MutableMapping[Any, Any]):
         ...     index.popitem(), index.popitem(last=False)
         (('b', 2), ('a', 1))
         """
-        with self._cache.transact(retry=True):
-            key, value = self._cache.peekitem(last)
-            del self._cache[key]
-        return key, value
+        pair: tuple[Any, Any] = self._cache._end_of_all(last, removes=True)
+        return pair
 
     def peekitem(self, last: bool = True) -> tuple[Any, Any]:
         """The pair that was inserted last, or first, which stays; ``KeyError`` if there is none."""

@@ -39,10 +39,10 @@ def throttle(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let a function be called ``count`` times in ``seconds``, by all processes together.
 
-    Calls are saved up, ``count`` of them at most; a call too many waits for its turn.  The
-    function's name, or ``name``, is the key of what is stored, with ``expire`` and ``tag``; the
-    cache should have ``eviction="none"``.  Cost of a call: a transaction of the cache, with a read
-    and a write.
+    Calls are saved up, ``count`` of them at most; a call too many waits for its turn.  A process
+    that begins later has those that are left.  The function's name, or ``name``, is the key of
+    what is stored, with ``expire`` and ``tag``; the cache should have ``eviction="none"``.  Cost of
+    a call: a transaction of the cache, with a read and a write.
 
     >>> import lsmkv
     >>> with lsmkv.Cache(shared=False, eviction="none") as cache:
@@ -59,13 +59,17 @@ def throttle(
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         key = full_name(function) if name is None else name
-        cache.set(key, (time_func(), count), expire=expire, tag=tag)
+        # Another process may have begun before: its calls count.
+        cache.add(key, (time_func(), count), expire=expire, tag=tag)
 
         def delay() -> float:
             """Take one of the calls that are left, or say how long the next one takes."""
             with cache.transact(retry=True):
                 now = time_func()
                 last, left = cache.get(key, default=(now, count))
+                if last > now:  # the clock was set back
+                    last = now
+                    cache.set(key, (now, left), expire=expire, tag=tag)
                 left = min(left + (now - last) * rate, float(count))
                 if left < _ONE:
                     return float((1 - left) / rate)

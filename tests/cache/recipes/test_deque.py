@@ -121,3 +121,61 @@ while True:
     taken = [one.answer() for one in others]
     assert sorted(taken[0] + taken[1]) == list(range(60))
     assert len(deque) == 0
+
+
+def test_no_item_is_lost_or_doubled_by_other_processes(
+    shared_cache: Cache, user: Callable[[], CacheUser]
+) -> None:
+    """Some take items while others change the order."""
+    deque = Deque.fromcache(shared_cache, range(160))
+    others = [user() for _ in range(4)]
+    for one, call in zip(others, ("popleft()", "pop()", "pop(1)", ""), strict=True):
+        taking = f"""
+while len(result) < 30:
+    try: result.append(deque.{call})
+    except IndexError: pass
+"""
+        changing = """
+for _ in range(6):
+    deque.reverse()
+    deque.rotate(3)
+    deque.insert(2, -1)
+    deque.remove(-1)
+"""
+        one.ask("deque, result = Deque.fromcache(cache), []" + (taking if call else changing))
+    taken = [item for one in others for item in one.answer()]
+    assert sorted(item for item in [*taken, *deque] if item != -1) == list(range(160))
+    assert shared_cache.check() == []
+
+
+def test_an_item_that_another_process_has_taken_is_not_replaced(
+    shared_cache: Cache, user: Callable[[], CacheUser]
+) -> None:
+    deque = Deque.fromcache(shared_cache, range(150))
+    others = [user() for _ in range(4)]
+    for number, one in enumerate(others):
+        call = "result += deque.popleft() is not None" if number < 2 else "deque[0] = -1"
+        one.ask(f"""
+deque, result = Deque.fromcache(cache), 0
+while True:
+    try: {call}
+    except IndexError: break
+""")
+    assert sum(one.answer() for one in others) + len(deque) == 150
+    assert len(deque) == 0
+
+
+def test_an_item_is_not_taken_while_a_full_deque_is_cut(
+    shared_cache: Cache, user: Callable[[], CacheUser]
+) -> None:
+    """Or the one that adds an item would remove one too many."""
+    deque = Deque.fromcache(shared_cache, range(50), maxlen=50)
+    other = user()
+    with deque.transact():
+        other.ask("result = Deque.fromcache(cache, maxlen=50).popleft()")
+        for _ in range(1000):
+            assert deque.peekleft() == 0
+        deque.append(50)
+        assert len(deque) == 50
+    assert other.answer() == 1
+    assert list(deque) == list(range(2, 51))

@@ -103,3 +103,37 @@ def test_processes_set_a_default_once(shared_cache: Cache, user: Callable[[], Ca
     with mine.transact():
         mine["k"] = 9
     assert others[0]("result = Index.fromcache(cache)['k']") == 9
+
+
+def test_processes_lose_no_write_to_a_pair_that_another_one_pops(
+    shared_cache: Cache, user: Callable[[], CacheUser]
+) -> None:
+    others = [user() for _ in range(4)]
+    for number, one in enumerate(others):
+        if number < 2:
+            one.ask("for _ in range(150): cache.incr('n')")
+        else:
+            one.ask("""
+index, result = Index.fromcache(cache), 0
+for _ in range(150):
+    try: result += index.popitem()[1]
+    except KeyError: pass
+""")
+    popped = sum(one.answer() or 0 for one in others)
+    assert popped + shared_cache.get("n", 0) == 300
+
+
+def test_a_default_is_set_once_by_each_call(
+    shared_cache: Cache, user: Callable[[], CacheUser]
+) -> None:
+    others = [user() for _ in range(4)]
+    for number, one in enumerate(others):
+        if number == 0:
+            one.ask("""
+result = None
+for n in range(1000): Index.fromcache(cache).setdefault('k', n)
+""")
+        else:
+            one.ask("result = [cache.pop('k') for _ in range(3000)]")
+    popped = [value for one in others for value in one.answer() or () if value is not None]
+    assert len(popped) == len(set(popped))

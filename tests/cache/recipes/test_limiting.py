@@ -74,3 +74,36 @@ for _ in range(10): work(2)
         assert run_threads(ten_times, ten_times) == []
         assert [one.answer() for one in others] == [None]
         assert shared_cache["n"] == 60
+
+
+def test_processes_that_begin_later_have_no_calls_of_their_own(
+    shared_cache: Cache, user: Callable[[], CacheUser]
+) -> None:
+    others = [user() for _ in range(4)]
+    calls = [
+        one("""
+def stop(seconds): raise TimeoutError
+result = 0
+@throttle(cache, 10, 1e9, name="calls", sleep_func=stop)
+def call(): return 1
+try:
+    while True: result += call()
+except TimeoutError: pass
+""")
+        for one in others
+    ]
+    assert calls == [10, 0, 0, 0]
+
+
+def test_a_clock_that_was_set_back_ends_no_throttle(shared_cache: Cache) -> None:
+    shared_cache["calls"] = (1e9, 0.0)
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    @throttle(shared_cache, 2, 1, name="calls", time_func=lambda: now[0], sleep_func=sleep)
+    def call() -> float:
+        return now[0]
+
+    assert [call(), call()] == pytest.approx([0.5, 1.0])
