@@ -15,6 +15,7 @@ import threading
 import time
 
 import redis
+from redis.client import Pipeline
 
 from lsmkv.testing import serving
 
@@ -43,14 +44,24 @@ def give_back(client: redis.Redis) -> int:
             # It may have died before it set a deadline.
             client.zadd("deadlines", {f"{name} {job}": time.time() + DEADLINE}, nx=True)
     late = client.zrangebyscore("deadlines", "-inf", time.time())
-    for entry in late:
-        name, job = entry.rsplit(" job ", 1)
-        with client.pipeline(transaction=True) as both:
-            both.lrem(f"taken:{name}", 1, f"job {job}")
-            both.zrem("deadlines", entry)
+    return sum(move_back(client, *entry.rsplit(" job ", 1)) for entry in late)
+
+
+def move_back(client: redis.Redis, name: str, job: str) -> bool:
+    """Move a job from a worker's list to ``jobs``; False if it was done or moved meanwhile."""
+    taken = f"taken:{name}"
+
+    def move(both: Pipeline) -> bool:
+        """Called again if the list changes before what it queues is executed."""
+        there = both.lpos(taken, f"job {job}") is not None
+        both.multi()
+        both.zrem("deadlines", f"{name} job {job}")
+        if there:
+            both.lrem(taken, 1, f"job {job}")
             both.lpush("jobs", f"job {job}")
-            both.execute()
-    return len(late)
+        return there
+
+    return bool(client.transaction(move, taken, value_from_callable=True))
 
 
 def main() -> None:
@@ -73,4 +84,5 @@ def main() -> None:
         print("left:", client.llen("jobs"), "- done:", ", ".join(sorted(done)))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.util
 import json
 import math
@@ -17,7 +18,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -152,6 +153,29 @@ def test_the_filter_experiment_shows_what_filters_save(tmp_path: Path) -> None:
         assert reads_per_miss == pytest.approx(measured / 100, abs=0.01)
     for _, _, measured, textbook in filtered[:3]:
         assert measured == pytest.approx(textbook, rel=0.25)
+
+
+def test_the_job_queue_gives_each_late_job_back_once() -> None:
+    redis = pytest.importorskip("redis")
+    pytest.importorskip("hiredis")
+    example = load("job_queue")
+    jobs = [f"job {number}" for number in range(40)]
+    with serving(":memory:") as server, contextlib.ExitStack() as ending:
+        clients = [redis.Redis(port=server.port, decode_responses=True) for _ in range(4)]
+        for client in clients:
+            ending.callback(client.close)
+        clients[0].sadd("workers", "worker")
+        clients[0].rpush("taken:worker", *jobs)
+        clients[0].zadd("deadlines", {f"worker {job}": 1 for job in jobs})
+        found: list[int] = []
+
+        def give_back(client: Any) -> Callable[[], None]:
+            return lambda: found.append(example.give_back(client))
+
+        assert run_threads(*map(give_back, clients)) == []
+        assert sum(found) == len(jobs)
+        assert sorted(clients[0].lrange("jobs", 0, -1)) == sorted(jobs)
+        assert clients[0].llen("taken:worker") == 0
 
 
 def test_the_ordered_queue_gives_back_what_a_dead_worker_had(tmp_path: Path) -> None:
