@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,39 @@ async def test_a_cancelled_wait(tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await waiting
         assert db.role == "owner"
+
+
+def test_tasks_of_several_processes_lose_no_update(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with contextlib.ExitStack() as ending:
+        others = [Other(path, create_if_missing=True) for _ in range(4)]
+        for one in others:
+            ending.callback(one.kill)
+            one(f"""
+import asyncio
+from lsmkv import aio
+
+def more(old):
+    return b"%d" % (int(old or 0) + 1)
+
+async def add(transaction):
+    transaction.put(b"run", more(await transaction.get(b"run")))
+
+async def task(store):
+    for _ in range(15):
+        await store.update(b"update", more)
+        await store.run(add)
+        await store.prefixed_db(b"part:").update(b"update", more)
+
+async def work():
+    async with aio.SharedDB({str(path)!r}) as store:
+        await asyncio.gather(task(store), task(store))
+""")
+        for one in others:
+            one.ask("asyncio.run(work())")
+        assert [one.answer() for one in others] == [None] * 4
+        counted = others[0]("list(db)")
+    assert counted == [(b"part:update", b"120"), (b"run", b"120"), (b"update", b"120")]
 
 
 def test_a_mapping_of_several_processes(tmp_path: Path) -> None:
