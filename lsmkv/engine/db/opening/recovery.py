@@ -129,10 +129,8 @@ class Recovery:
         logs = self._replay_logs(names)
         if self.report.dropped:
             warn_of(self.report)  # while nothing is committed: it may be made an error
-        if self._is_settled(names, logs):
-            settled = self._go_on(logs[0])
-            if settled is not None:
-                return settled
+        if self._is_settled(names, logs) and (settled := self._go_on(logs[0])) is not None:
+            return settled
         wal = self._continue_log(logs) if self.options.reuse_logs else None
         if wal is None:
             wal = self._flush_and_begin_log()
@@ -224,8 +222,7 @@ class Recovery:
         return not self._manifest_torn
 
     def _go_on(self, log: int) -> tuple[Recovered, WriteAheadLog] | None:
-        """Open a settled store as it is: writes continue in its log, and no MANIFEST is written.
-        None if nothing may be written to that log.
+        """Open a settled store as it is, without a new MANIFEST; None if its log must stay so, too.
 
         The first commit begins a new MANIFEST.  The last one's newest edit may not be durable, if
         its writer was killed.  If a power cut takes it away, the state before it is whole, and its

@@ -14,9 +14,8 @@ delay        a write that background work cannot keep up with is delayed    ``wr
 
 The leader holds the writers' lock.  It owns the log, the sequences and the content of the memtable;
 the store's lock is taken inside it, and only for the moments in which readers are to see something
-new.  A nested call, by a signal handler or finalizer that has interrupted another call of its
-thread, leaves its batch in the queue (``store_lock.py``).  The log files are for
-``log_rotation.py``.  (Source: LevelDB, ``DBImpl::Write``.)
+new.  A nested call, a signal handler's say, leaves its batch in the queue (``store_lock.py``).
+The log files are for ``log_rotation.py``.  (Source: LevelDB, ``DBImpl::Write``.)
 """
 
 from __future__ import annotations
@@ -113,23 +112,6 @@ class Writer(WritePath):
         if listener is not None:
             listener.wrote(operations, started)
 
-    def _pass_on(self, pending: PendingWrite) -> None:
-        """Raise the error of a batch, unless another process writes to the store since."""
-        error = pending.error
-        assert error is not None
-        if not isinstance(error, ClosedError):
-            raise error
-        writer = self._next_writer(error)
-        if pending.condition is not None:
-            raise ConflictError("the owner of the store has gone since the transaction began")
-        writer.write(list(pending.operations), pending.sync)
-
-    def _next_writer(self, error: ClosedError) -> WritePath:
-        """What writes since this writer was closed; raises the error if nothing does."""
-        if self.successor is None:
-            raise error
-        return self.successor()
-
     def _commit_in_turn(self, pending: PendingWrite, contended: bool) -> None:
         """Lead, or have another writer commit the batch; it is done when this returns.
 
@@ -188,7 +170,7 @@ class Writer(WritePath):
         if queue.waiting:
             queue.release_followers(batch)
 
-    # Beyond the tour: nested calls, and the other calls of a store
+    # Beyond the tour: nested calls, a store that was handed over, and the other calls of a store
 
     def _must_not_wait(self, contended: bool) -> bool:
         """Whether this is a nested call that must not wait for the locks: a cheap look first."""
@@ -199,6 +181,23 @@ class Writer(WritePath):
             or lock.directory is not None
             or (bool(lock.threads) and lock.on_own_thread)
         ) and lock.must_not_wait
+
+    def _pass_on(self, pending: PendingWrite) -> None:
+        """Raise the error of a batch, unless another process writes to the store since."""
+        error = pending.error
+        assert error is not None
+        if not isinstance(error, ClosedError):
+            raise error
+        writer = self._next_writer(error)
+        if pending.condition is not None:
+            raise ConflictError("the owner of the store has gone since the transaction began")
+        writer.write(list(pending.operations), pending.sync)
+
+    def _next_writer(self, error: ClosedError) -> WritePath:
+        """What writes since this writer was closed; raises the error if nothing does."""
+        if self.successor is None:
+            raise error
+        return self.successor()
 
     def write_unless_changed(
         self, operations: list[Operation], sequence: int, keys: list[bytes]
