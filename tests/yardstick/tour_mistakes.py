@@ -69,8 +69,8 @@ MISTAKES: tuple[Mistake, ...] = (
         "a store with nothing to recover is recovered",
         "recovery",
         "Recovery._recover",
-        "if self._is_settled(names, logs):",
-        "if self._is_settled(names, logs) and not logs:",
+        "if self._is_settled(names, logs) and (",
+        "if not logs and self._is_settled(names, logs) and (",
         "Each opening writes a MANIFEST and a log, and syncs them.",
     ),
 )
