@@ -246,44 +246,31 @@ class KeyedCache(OpenCache):
         """Store an entry under a name, or under what ``find`` returns; whether it was stored."""
         held: _Releases = []
         try:
-            return self._store_held(name, find, value, expire, read, tag, only_new, held)
+            now = self._clock()
+            expiry = None if expire is None else now + expire
+            encoded_tag = None if tag is None else encode_key(tag, self._codec)
+            stored: bytes | Pointer
+            if read:
+                stored = self._store_file(value, now, held)
+            else:
+                stored = self._codec.encode(value)
+                if len(stored) > MOST_INLINE:
+                    stored = self._store_large(pieces_of(stored), now, held)
+            pointer = stored if isinstance(stored, Pointer) else None
+            entry = now, expiry, encoded_tag, read, stored
+            done = False
+            try:
+                done = self._steps.run(partial(self._store_step, name, find, entry, only_new))
+            finally:
+                if not done and pointer is not None:
+                    discard(self._db, pointer.number, pointer.chunks)
+            if done:
+                self._written(now, expiry)
+            return done
         finally:
             with deferred:
                 for release in held:
                     release()
-
-    def _store_held(
-        self,
-        name: bytes,
-        find: Callable[[Step], bytes] | None,
-        value: Any,
-        expire: float | None,
-        read: bool,
-        tag: Any,
-        only_new: bool,
-        held: _Releases,
-    ) -> bool:
-        now = self._clock()
-        expiry = None if expire is None else now + expire
-        encoded_tag = None if tag is None else encode_key(tag, self._codec)
-        stored: bytes | Pointer
-        if read:
-            stored = self._store_file(value, now, held)
-        else:
-            stored = self._codec.encode(value)
-            if len(stored) > MOST_INLINE:
-                stored = self._store_large(pieces_of(stored), now, held)
-        pointer = stored if isinstance(stored, Pointer) else None
-        entry = now, expiry, encoded_tag, read, stored
-        done = False
-        try:
-            done = self._steps.run(partial(self._store_step, name, find, entry, only_new))
-        finally:
-            if not done and pointer is not None:
-                discard(self._db, pointer.number, pointer.chunks)
-        if done:
-            self._written(now, expiry)
-        return done
 
     def _store_step(
         self,

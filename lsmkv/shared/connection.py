@@ -79,8 +79,6 @@ class Greeting:
         """Its release of lsmkv; empty if that is older than revision 2."""
         self.options: object = value.get("options")
         """The owner's options (``engine/options/whose.py``); None of an older release."""
-        self.withdraws = value.get("withdraws") is True
-        """Whether that process begins no request that it reads after this one has hung up."""
         self.slot = slot
         self.pid = pid
         self.file = file
@@ -97,7 +95,7 @@ class Connection:
         self._socket = socket
         self.slot = -1
         """Known once it is greeted."""
-        self._withdraws = False  # :attr:`Greeting.withdraws`
+        self._withdraws = False  # whether the owner begins nothing that it reads after a hang-up
         self._patience = 0.0
         self._request = 0
         self._rest = b""  # what came after a frame of a call's progress
@@ -152,7 +150,7 @@ class Connection:
             if page is None and fd >= 0:
                 self._system.pages.close_descriptor(fd)
         self.slot = greeting.slot
-        self._withdraws = greeting.withdraws
+        self._withdraws = greeting.revision > 1
         return mapped, greeting
 
     def ask(

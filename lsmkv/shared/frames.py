@@ -30,8 +30,8 @@ TURN      fixed64, fixed64     a turn for a group of keys; answered by DONE with
 TURN_OVER none                 that turn is over; not answered
 ========  ===================  ================================================================
 
-A member that gives up waiting hangs up first.  An owner whose greeting has ``withdraws`` begins no
-request that it has not read by then, if the member has waited for :data:`LEAST_PATIENCE`.
+A member that gives up waiting hangs up first.  An owner of revision 2 begins no request that it has
+not read by then, if the member has waited for :data:`LEAST_PATIENCE`.
 
 The header is checked before anything else is read: a wrong byte there ends the connection.
 """

@@ -142,15 +142,14 @@ class SharedHandle(DB):
             if store is None or store.view is None:
                 raise ClosedError("the database is closed")
             self._joining = True
+            before = gone if isinstance(gone, Member) else None
             try:
-                if isinstance(gone, Member):
-                    gone.joined.close()
-                    self._part = self._entrance.enter(gone)
-                else:
-                    self._part = self._entrance.enter()
+                if before is not None:
+                    before.joined.close()
+                self._part = self._entrance.enter(before)
                 self._finish_adoption()
-                if isinstance(gone, Member):
-                    gone.page.close()
+                if before is not None:
+                    before.page.close()
                 if self._entrance.cancelled:  # by a nested call, in the middle of this
                     self._close_part()
                     raise ClosedError("the database is closed")
@@ -194,16 +193,11 @@ class SharedHandle(DB):
             except EpochOver:
                 pass
         part = self._part
-        if part is not None and self._is_gone(part):
+        if part is not None and part.page.superseded:
             self._rejoin(part)
         elif part is not None and part.opened is not self._opened:
             with self._join_lock:
                 self._finish_adoption()
-
-    @staticmethod
-    def _is_gone(part: Member | Owning) -> bool:
-        """Whether another owner has taken over, or is to."""
-        return part.page.superseded if isinstance(part, Member) else part.given_away
 
     def _open_reader(self) -> Reader:
         if self._forked:
@@ -393,7 +387,7 @@ class SharedHandle(DB):
                 return True
             deferred.wait_for(self._join_lock)
             with self._join_lock, deferred:
-                if self._part is part and not part.given_away and not self.closed:
+                if self._part is part and not part.page.superseded and not self.closed:
                     if part.is_needed_here:  # since a moment ago
                         return False
                     self._retire(part)
@@ -415,12 +409,12 @@ class SharedHandle(DB):
         assert writer is not None
         writer.successor = partial(self._writer_after, part)
         part.opened.retire(partial(self._entrance.keep_reading, part))
-        self._entrance.end_handover(part)
+        self._entrance.note_over(part.epoch)  # the next owner may not find this process's page
 
     def _writer_after(self, part: Owning) -> WritePath:
         """What writes now that this process has handed over; :class:`ClosedError` if it has closed
         the store."""
-        while self._part is part and not part.given_away:
+        while self._part is part and not part.page.superseded:
             if self.closed:
                 raise ClosedError("the database is closed")
             pause(_PAUSE)  # until the last step of the handover
@@ -445,6 +439,18 @@ class SharedHandle(DB):
             if self.closed:
                 raise ClosedError("the database is closed")
             pause(_PAUSE)
+        return False
+
+    def _runs_here(self, method: Callable[[], None]) -> bool:
+        """Run a method of the owner here, if this process is that, also if a handover has
+        interrupted it and it owns the store again.  False at a member, which asks its owner."""
+        while not self._is_member():
+            part = self._part
+            try:
+                method()
+                return True
+            except ClosedError as error:
+                self._after_handover(part, error)
         return False
 
     def _after_handover(self, part: Owning | Member | None, error: ClosedError) -> None:

@@ -89,10 +89,7 @@ class Joined:
         Raises ``ConnectionError`` if nobody listens, the owner has gone meanwhile, or another
         thread has called :meth:`close`, and the error that the owner answers.
         """
-        patience = self._patience
-        if left < math.inf:
-            patience = max(_MOMENT, left if patience is None else min(left, patience))
-        self._presence, page = self._connect(file, hold, patience)
+        self._presence, page = self._connect(file, hold, self._patience_within(left))
         assert page is not None
         self.page = page
         self.is_over = None
@@ -125,15 +122,18 @@ class Joined:
         """:meth:`ask` for a caller that defers signals: they are delivered while it waits."""
         connection = self.take()
         try:
-            patience = self._patience
-            if left < math.inf:
-                patience = max(_MOMENT, left if patience is None else min(left, patience))
-            connection.wait_in_section(patience)
+            connection.wait_in_section(self._patience_within(left))
             answer = connection.ask(make)
             connection.wait_outside(self._patience)
             return answer
         finally:
             self.give_back(connection)
+
+    def _patience_within(self, left: float) -> float | None:
+        """The patience of a wait for which so many seconds are left."""
+        if left == math.inf:
+            return self._patience
+        return max(_MOMENT, left if self._patience is None else min(left, self._patience))
 
     def look(self) -> None:
         """Raise ``BlockingIOError`` if the owner does not answer."""

@@ -96,16 +96,12 @@ class Owning:
     def __init__(self, opened: OpenStore, publishing: Publishing, listener: Listener) -> None:
         self.opened = opened
         self.publishing = publishing
+        self.page = publishing.page
         self.listener = listener
         self.retiring = False
         """Whether the store is being handed over, or was."""
         self.epoch = publishing.head.epoch
         self.turns: SharedQueue = listener.turns
-
-    @property
-    def given_away(self) -> bool:
-        """Whether the store was handed over."""
-        return self.publishing.page.superseded
 
     @property
     def is_needed_here(self) -> bool:
@@ -118,8 +114,8 @@ class Owning:
 
         Raises :class:`EpochOver` once the store was handed over.
         """
-        if self.publishing.page.words[SEQUENCE] != store.versions.last_sequence:
-            _see_commits(self.publishing.page, store)
+        if self.page.words[SEQUENCE] != store.versions.last_sequence:
+            _see_commits(self.page, store)
 
 
 class Member:
@@ -255,8 +251,7 @@ class Entrance:
         does not count as one of this epoch: nobody reads by its page any more.
         """
         store = owning.opened.store
-        if self.leases is None:
-            self.leases = Leases(place_of(owning.opened.directory).shared_file(SHARED, False))
+        assert self.leases is not None
         version = owning.epoch * VERSIONS_OF_EPOCH - 1
         self.leases.take(version)
         for numbers in store.versions.live():
@@ -267,13 +262,10 @@ class Entrance:
     def begin_handover(self, owning: Owning) -> None:
         """Have what :meth:`keep_reading` needs, and a member's part of ``LOCK``.  ``OSError``, and
         nothing has changed."""
+        place = place_of(owning.opened.directory)
         if self.leases is None:
-            self.leases = Leases(place_of(owning.opened.directory).shared_file(SHARED, False))
-        self._lock = place_of(owning.opened.directory).lock_as_member(LOCK)
-
-    def end_handover(self, owning: Owning) -> None:
-        """The page of this process is over, which the next owner may not find."""
-        self._note_over(owning.epoch)
+            self.leases = Leases(place.shared_file(SHARED, False))
+        self._lock = place.lock_as_member(LOCK)
 
     def claim(self) -> None:
         """The handle has what :meth:`enter` has returned: the store exists from now on."""
@@ -457,9 +449,10 @@ class Entrance:
                 before.page.supersede()
             except PermissionError:
                 return  # its name is gone (macOS): another process has just ended it
-        self._note_over(before.epoch)
+        self.note_over(before.epoch)
 
-    def _note_over(self, epoch: int) -> None:
+    def note_over(self, epoch: int) -> None:
+        """Let the next owner know that the page of an epoch is ended."""
         assert self.leases is not None
         self._ended = epoch
         self.leases.file.note_over(epoch)
@@ -542,7 +535,7 @@ class Entrance:
         try:
             if self._succession.takes_over(joined, self.leases.file, self._starts_owner, left):
                 if joined.page.superseded:
-                    self._note_over(joined.epoch)  # the next owner may not find the page
+                    self.note_over(joined.epoch)  # the next owner may not find the page
                 raise ConnectionResetError
         finally:
             self._joining = None

@@ -441,7 +441,6 @@ class Listener:
             "revision": REVISION,
             "release": release.RELEASE,
             "options": self.options,
-            "withdraws": True,
             "counts": publishing.counts.wanted,
             "proof": None if self._proofs is None else self._proofs.of_owner,
         }

@@ -295,27 +295,16 @@ class SharedDB(SharedHandle):
         progress: Progress | None = None,
     ) -> None:
         """:meth:`DB.compact_range`, at the owner."""
-        while not self._is_member():
-            part = self._part
-            try:
-                super().compact_range(start, stop, progress=progress)
-                return
-            except ClosedError as error:
-                self._after_handover(part, error)
+        if self._runs_here(partial(super().compact_range, start, stop, progress=progress)):
+            return
         begin = None if start is None else as_bytes(start, "start key")
         end = None if stop is None else as_bytes(stop, "stop key")
         self._call_owner("compact_range", {"start": begin, "stop": end}, progress)
 
     def rewrite_tables(self, *, progress: Progress | None = None) -> None:
         """:meth:`DB.rewrite_tables`, at the owner and with its options."""
-        while not self._is_member():
-            part = self._part
-            try:
-                super().rewrite_tables(progress=progress)
-                return
-            except ClosedError as error:
-                self._after_handover(part, error)
-        self._call_owner("rewrite_tables", {}, progress)
+        if not self._runs_here(partial(super().rewrite_tables, progress=progress)):
+            self._call_owner("rewrite_tables", {}, progress)
 
     def checkpoint(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
         """:meth:`DB.checkpoint`, by this process, also at a member."""

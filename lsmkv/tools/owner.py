@@ -24,13 +24,7 @@ def status(directory: Directory, as_json: AsJson = False) -> None:
     cannot be asked), "only_owns" (whether the process does nothing else).
     """
     found = owner_status(directory)
-    if as_json:
-        write_json({"path": directory} | _fields(found))
-    elif found is not None:
-        write_line(f"{printable(directory)}: {_line(found)}")
-    if found is None:
-        _say_nobody(directory)
-        raise typer.Exit(MISS)
+    _show(directory, found, as_json, "" if found is None else _line(found))
 
 
 @guarded
@@ -46,10 +40,16 @@ def handover(directory: Directory, as_json: AsJson = False) -> None:
     JSON: as of 'owner status', of the owner before.
     """
     found = hand_over(directory)
+    pid = 0 if found is None else found.pid
+    _show(directory, found, as_json, f"process {pid} has handed the store over")
+
+
+def _show(directory: str, found: OwnerStatus | None, as_json: bool, text: str) -> None:
+    """Print the owner, as JSON or as ``text``; exit with 1 if there is none."""
     if as_json:
         write_json({"path": directory} | _fields(found))
     elif found is not None:
-        write_line(f"{printable(directory)}: process {found.pid} has handed the store over")
+        write_line(f"{printable(directory)}: {text}")
     if found is None:
         _say_nobody(directory)
         raise typer.Exit(MISS)

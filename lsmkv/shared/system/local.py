@@ -50,7 +50,8 @@ class MemberLock(FileLock):
             os.close(fd)
 
     def __del__(self) -> None:
-        self.close()
+        if self.fd >= 0:  # at the interpreter's end what close() needs may be gone
+            self.close()
 
 
 class LocalPlace(SharingPlace):

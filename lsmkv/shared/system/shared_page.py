@@ -135,14 +135,10 @@ class SharedPage(Descriptor):
 
 def make_page(epoch: int, token: int) -> tuple[SharedPage, int]:
     """A new page, and a descriptor of it for reading only, to be handed on.  ``OSError``."""
-    fd = linux.memfd_create("lsmkv page", linux.MFD_CLOEXEC | linux.MFD_ALLOW_SEALING)
+    fd = _sealed_memory("lsmkv page", SIZE)
     reading = -1
     try:
-        os.ftruncate(fd, SIZE)
-        linux.fchmod(fd, 0o600)
         linux.pwrite(fd, MAGIC.to_bytes(8, "little"), 0)
-        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
         reading = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | linux.O_CLOEXEC)
         page = SharedPage(fd, True)
     except BaseException:
@@ -153,6 +149,20 @@ def make_page(epoch: int, token: int) -> tuple[SharedPage, int]:
     page.words[EPOCH] = epoch
     page.words[TOKEN] = token
     return page, reading
+
+
+def _sealed_memory(name: str, size: int) -> int:
+    """A descriptor of new memory of this user's, which nobody can make longer or shorter."""
+    fd: int = linux.memfd_create(name, linux.MFD_CLOEXEC | linux.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(fd, size)
+        linux.fchmod(fd, 0o600)
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _is_sealed(fd: int) -> bool:
@@ -235,12 +245,8 @@ _NO_DESCRIPTOR: Final[dict[str, Any]] = {"trackfd": False} if sys.version_info >
 
 def make_memory(words: int) -> tuple[SharedMemory, int]:
     """Memory that this process writes, and a descriptor of it for another one.  ``OSError``."""
-    fd = linux.memfd_create("lsmkv counts", linux.MFD_CLOEXEC | linux.MFD_ALLOW_SEALING)
+    fd = _sealed_memory("lsmkv counts", 8 * words)
     try:
-        os.ftruncate(fd, 8 * words)
-        linux.fchmod(fd, 0o600)
-        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
         return SharedMemory(fd, words, True), fd
     except BaseException:
         os.close(fd)

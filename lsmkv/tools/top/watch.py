@@ -36,7 +36,7 @@ class Window(NamedTuple):
     latencies: dict[str, Histogram]
     """The latencies of each kind of operation."""
     processes: tuple[ProcessFigures, ...] = ()
-    """Of a shared store, what each process has done."""
+    """What each process of a shared store has done."""
 
     def rate(self, number: float) -> float:
         """So many, a second."""

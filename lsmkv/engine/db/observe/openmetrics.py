@@ -49,9 +49,9 @@ class Measured(NamedTuple):
     published: float | None = None
     """When they were published: seconds since 1970."""
     epoch: int = 0
-    """Of a shared store, the number of its owner's time; else 0."""
+    """The epoch of a shared store; 0 of any other."""
     processes: Sequence[ProcessFigures] = ()
-    """Of a shared store, what each process has done."""
+    """What each process of a shared store has done."""
 
 
 class _Metric(NamedTuple):

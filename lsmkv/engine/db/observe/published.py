@@ -85,10 +85,10 @@ class Published(NamedTuple):
     trace: str | None
     """Where the owner writes a trace."""
     epoch: int = 0
-    """Of a shared store, the number of this owner's time, counted from 1; 0 if the store is not
+    """The epoch of a shared store, counted from 1: the time of one owner; 0 if the store is not
     shared."""
     processes: tuple[ProcessFigures, ...] = ()
-    """Of a shared store, what each process has done in this owner's time; the owner comes first,
+    """What each process of a shared store has done in this epoch; the owner comes first,
     and ``stats`` has the reads of all of them."""
 
 

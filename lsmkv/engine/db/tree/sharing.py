@@ -19,7 +19,7 @@ class Sharing:
     """Wakes the threads of this process that wait for a write; no other process knows the store."""
 
     epoch = 0
-    """The number of this owner's time, counted from 1; 0 if no other process knows the store."""
+    """The epoch, counted from 1: the time of one owner; 0 if no other process knows the store."""
 
     def __init__(self) -> None:
         self._tickets: list[Any] = []
