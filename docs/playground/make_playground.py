@@ -44,10 +44,12 @@ VENDORED = (
     "uplot/uPlot.min.css",
 )
 LEFT_OUT = (
-    *("server", "adapters", "shards", "aio"),
-    *("tools/bench", "tools/bulk", "tools/doctor", "tools/rescue"),
+    *("server/", "adapters/", "shards/", "aio/"),
+    *("tools/bench/", "tools/bulk/", "tools/demo/", "tools/doctor/", "tools/report/"),
+    *("tools/rescue/", "tools/top/", "tools/trace/"),
+    *("tools/exchange.py", "tools/maintenance.py", "tools/recovery.py", "tools/statistics.py"),
 )
-"""Rooms of lsmkv that need sockets, processes or a terminal, so that a tab has no use for them."""
+"""What of lsmkv needs sockets, processes or a terminal, so that a tab has no use for it."""
 PICTURES = ROOT / "docs" / "pictures" / "course"
 EDITOR_SOURCE = "editor-source.js"
 FILES = "files.json"
@@ -188,7 +190,7 @@ def sources() -> Iterator[str]:
     texts = (ROOT / "lsmkv" / "course" / "texts").glob("*.md")
     for path in sorted((*(ROOT / "lsmkv").rglob("*.py"), *texts)):
         room = path.relative_to(ROOT / "lsmkv").as_posix()
-        if not any(room.startswith(f"{one}/") for one in LEFT_OUT):
+        if not room.startswith(LEFT_OUT):
             yield f"lsmkv/{room}"
 
 
