@@ -44,10 +44,11 @@ VENDORED = (
     "uplot/uPlot.min.css",
 )
 LEFT_OUT = (
-    *("server/", "adapters/", "shards/", "aio/"),
-    *("tools/bench/", "tools/bulk/", "tools/demo/", "tools/doctor/", "tools/report/"),
-    *("tools/rescue/", "tools/top/", "tools/trace/"),
-    *("tools/exchange.py", "tools/maintenance.py", "tools/recovery.py", "tools/statistics.py"),
+    *("server", "adapters", "shards", "aio"),
+    *("tools/bench", "tools/bulk", "tools/demo", "tools/doctor", "tools/report", "tools/rescue"),
+    *("tools/trace", "tools/top/app.py", "tools/top/panels.py"),
+    *("tools/compare.py", "tools/diff.py", "tools/diskcache.py", "tools/exchange.py"),
+    *("tools/maintenance.py", "tools/recovery.py", "tools/serve.py", "tools/statistics.py"),
 )
 """What of lsmkv needs sockets, processes or a terminal, so that a tab has no use for it."""
 PICTURES = ROOT / "docs" / "pictures" / "course"
@@ -190,7 +191,7 @@ def sources() -> Iterator[str]:
     texts = (ROOT / "lsmkv" / "course" / "texts").glob("*.md")
     for path in sorted((*(ROOT / "lsmkv").rglob("*.py"), *texts)):
         room = path.relative_to(ROOT / "lsmkv").as_posix()
-        if not room.startswith(LEFT_OUT):
+        if not any(f"{room}/".startswith(f"{one}/") for one in LEFT_OUT):
             yield f"lsmkv/{room}"
 
 
