@@ -139,10 +139,10 @@ test-queues: $(VENV)/.queues  ## Celery, RQ and Dramatiq while lsmkv serve, or R
 		tests/test_examples.py -k "queues or background or celery"
 
 .PHONY: chaos
-chaos: $(VENV)/.test  ## four workers share a store for SECONDS (600) each way while they are killed every second, stopped, reloaded and deployed; writes build/chaos-*.svg
+chaos: $(VENV)/.test  ## four workers share a store for SECONDS (600) each way while they are killed every second, stopped, reloaded and deployed; writes build/chaos-*.json, of which docs/pictures/chaos.py makes README.md's picture
 	mkdir -p build
-	$(BIN)/python tests/chaos/chaos.py --seconds $(SECONDS) --picture build/chaos-worker.svg
-	$(BIN)/python tests/chaos/chaos.py --seconds $(SECONDS) --owner process --picture build/chaos-process.svg
+	$(BIN)/python tests/chaos/chaos.py --seconds $(SECONDS) --report build/chaos-worker.json
+	$(BIN)/python tests/chaos/chaos.py --seconds $(SECONDS) --owner process --report build/chaos-process.json
 
 test-deploys: $(VENV)/.deploys  ## SharedDB under each server and pool of docs/guides/workers.md: gunicorn, uWSGI, Apache, Celery, ... (Linux; needs apache2 and libapache2-mod-wsgi-py3)
 	$(BIN)/python -m pytest -q tests/deploys

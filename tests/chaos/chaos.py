@@ -1,6 +1,6 @@
 """Four workers share a store under load while they are killed, stopped, reloaded and deployed.
 
-    python tests/chaos/chaos.py [--seconds N] [--owner process] [--picture FILE]
+    python tests/chaos/chaos.py [--seconds N] [--owner process] [--report FILE]
 
 Every second one of the workers, or the owner, is killed with SIGKILL and started again.  A tenth of
 the time passes between two stops of the owner or of a worker (20 s, or a thirtieth of the whole),
@@ -13,12 +13,15 @@ acknowledged put of each, so that the following can be counted:
 - stale: reads of a counter below what was acknowledged before the read began;
 - errors: calls that raised;
 - the longest wait: of a call that returned.
+
+``--report`` writes what was counted as JSON, of which ``docs/pictures/chaos.py`` draws a picture.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import mmap
 import multiprocessing
 import os
@@ -28,6 +31,7 @@ import struct
 import sys
 import tempfile
 import time
+from collections import Counter
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import NamedTuple
@@ -52,11 +56,8 @@ class Outcome(NamedTuple):
     stale: int
     errors: dict[str, int]
     longest: float
-    kills: int
-    owners_killed: int
-    stops: int
-    reloads: int
-    deploys: int
+    events: list[tuple[str, float]]
+    """What was done to the processes, and when: ``kill``, ``kill of the owner``, ``stop``, ..."""
     waits: list[tuple[float, float]]
     """When a call of more than 0.05 s began, and how long it took."""
 
@@ -116,13 +117,18 @@ class Run:
         """When each stopped process goes on."""
         (folder / "acknowledged").write_bytes(bytes(WORKERS * _NUMBER.size))
         self.workers = [self.start(number) for number in range(WORKERS)]
-        self.counts = dict.fromkeys(("kills", "owners", "stops", "reloads", "deploys"), 0)
+        self.began = time.monotonic()
+        self.events: list[tuple[str, float]] = []
 
     def start(self, number: int) -> ForkProcess:
         """A worker: a fork, which need not import anything."""
         worker = FORKS.Process(target=work, args=(self.folder, number, self.owner))
         worker.start()
         return worker
+
+    def note(self, event: str) -> None:
+        """What is done now."""
+        self.events.append((event, time.monotonic() - self.began))
 
     def pids(self) -> list[int]:
         """The workers' processes."""
@@ -141,8 +147,7 @@ class Run:
         victim = self.rng.choice([*pids, self.owner_pid()])
         if victim in self.stopped or victim <= 0:
             return
-        self.counts["kills"] += 1
-        self.counts["owners"] += victim == self.owner_pid()
+        self.note("kill of the owner" if victim == self.owner_pid() else "kill")
         if victim in pids:
             number = pids.index(victim)
             self.workers[number].kill()
@@ -158,7 +163,7 @@ class Run:
             with contextlib.suppress(ProcessLookupError):  # it was killed, and has no successor
                 os.kill(victim, signal.SIGSTOP)
                 self.stopped[victim] = time.monotonic() + seconds
-                self.counts["stops"] += 1
+                self.note("stop")
 
     def go_on(self, everyone: bool = False) -> None:
         """Processes whose stop is over."""
@@ -172,14 +177,14 @@ class Run:
         """A worker ends, and then another takes its place."""
         number = self.rng.randrange(WORKERS)
         if not self.stopped:
-            self.counts["reloads"] += 1
+            self.note("reload")
             self.end(self.workers[number])
             self.workers[number] = self.start(number)
 
     def deploy(self) -> None:
         """All workers end, one after another, each with a new one beside the others."""
         if not self.stopped:
-            self.counts["deploys"] += 1
+            self.note("deploy")
             for number in range(WORKERS):
                 self.end(self.workers[number])
                 self.workers[number] = self.start(number)
@@ -189,7 +194,7 @@ class Run:
         worker.terminate()
         worker.join()
 
-    def outcome(self, began: float) -> Outcome:
+    def outcome(self) -> Outcome:
         """All workers end, and what they have done is counted."""
         self.go_on(everyone=True)
         for worker in self.workers:
@@ -209,22 +214,20 @@ class Run:
         ]
         errors = {name: said.count(name) for name in sorted({*said} - {"stale"})}
         waits = sorted(
-            (begin - began, waited)
+            (begin - self.began, waited)
             for file in self.folder.glob("calls-*")
             for begin, waited in _CALL.iter_unpack(file.read_bytes())
         )
-        counts = self.counts
+        longest = max((waited for _, waited in waits), default=_SLOW)
         return Outcome(
-            *(sum(acknowledged), lost, said.count("stale"), errors),
-            *(max((waited for _, waited in waits), default=_SLOW), counts["kills"]),
-            *(counts["owners"], counts["stops"], counts["reloads"], counts["deploys"], waits),
+            *(sum(acknowledged), lost, said.count("stale"), errors, longest, self.events, waits)
         )
 
 
 def chaos(folder: Path, seconds: float, owner: str, seed: int = 1) -> Outcome:
     """A run of that length."""
     run = Run(folder, owner, seed)
-    began = time.monotonic()
+    began = run.began
     kills = 0
     events = {run.reload: 0.5, run.deploy: 0.75, lambda: run.stop(min(20.0, seconds / 30)): 0.0}
     due = {event: began + (1 + share) * seconds / 10 for event, share in events.items()}
@@ -238,21 +241,7 @@ def chaos(folder: Path, seconds: float, owner: str, seed: int = 1) -> Outcome:
                 event()
                 due[event] = when + seconds / 10
         time.sleep(0.02)
-    return run.outcome(began)
-
-
-def draw(outcome: Outcome, title: str, file: Path) -> None:
-    """When calls waited for more than 0.05 s, and for how long."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    from matplotlib import pyplot
-
-    mpl.rcParams["svg.hashsalt"] = "lsmkv"
-    figure, axes = pyplot.subplots(figsize=(7, 2.6), layout="constrained")
-    axes.scatter(*zip(*outcome.waits, strict=True), s=6, alpha=0.5)
-    axes.set(yscale="log", xlabel="seconds", ylabel="seconds that a call waited", title=title)
-    figure.savefig(file, metadata={"Date": None})
+    return run.outcome()
 
 
 def main() -> None:
@@ -261,15 +250,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--owner", choices=["worker", "process"], default="worker")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--picture", type=Path)
+    parser.add_argument("--report", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         outcome = chaos(Path(folder), given.seconds, given.owner, given.seed)
-    for name, value in outcome._asdict().items():
-        if name != "waits":
-            sys.stdout.write(f"{name}: {value}\n")
-    if given.picture is not None and outcome.waits:
-        draw(outcome, f"{outcome.kills} kills in {given.seconds:.0f} s", given.picture)
+    counted = outcome._asdict()
+    for name in ("writes", "lost", "stale", "errors", "longest"):
+        sys.stdout.write(f"{name}: {counted[name]}\n")
+    for event, times in sorted(Counter(name for name, _ in outcome.events).items()):
+        sys.stdout.write(f"{event}: {times}\n")
+    if given.report is not None:
+        about = {"seconds": given.seconds, "owner": given.owner}
+        given.report.write_text(json.dumps(about | counted), encoding="utf-8")
     sys.exit(bool(outcome.lost or outcome.stale))
 
 
