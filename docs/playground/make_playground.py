@@ -10,6 +10,7 @@ same list, and a version that changes with any of them.
 
 from __future__ import annotations
 
+import ast
 import gzip
 import hashlib
 import json
@@ -43,14 +44,11 @@ VENDORED = (
     "uplot/uPlot.iife.min.js",
     "uplot/uPlot.min.css",
 )
-LEFT_OUT = (
-    *("server", "adapters", "shards", "aio"),
-    *("tools/bench", "tools/bulk", "tools/demo", "tools/doctor", "tools/report", "tools/rescue"),
-    *("tools/trace", "tools/top/app.py", "tools/top/panels.py"),
-    *("tools/compare.py", "tools/diff.py", "tools/diskcache.py", "tools/exchange.py"),
-    *("tools/maintenance.py", "tools/recovery.py", "tools/serve.py", "tools/statistics.py"),
-)
-"""What of lsmkv needs sockets, processes or a terminal, so that a tab has no use for it."""
+LEFT_OUT = ("server", "adapters", "shards", "aio")
+"""Rooms of lsmkv that need sockets or processes, so that a tab has no use for them."""
+TOOLS = ("playground.engine", "playground.console", "demo.measure")
+"""Modules of ``lsmkv.tools`` that a tab runs; of the others, the wheel has what these and the course
+import."""
 PICTURES = ROOT / "docs" / "pictures" / "course"
 EDITOR_SOURCE = "editor-source.js"
 FILES = "files.json"
@@ -189,10 +187,39 @@ def write_wheel(directory: Path) -> None:
 def sources() -> Iterator[str]:
     """The paths of lsmkv's modules that go into the wheel, in order, and of the course's texts."""
     texts = (ROOT / "lsmkv" / "course" / "texts").glob("*.md")
+    tools = imported()
     for path in sorted((*(ROOT / "lsmkv").rglob("*.py"), *texts)):
         room = path.relative_to(ROOT / "lsmkv").as_posix()
-        if not any(f"{room}/".startswith(f"{one}/") for one in LEFT_OUT):
+        if room.startswith("tools/") and path not in tools:
+            continue
+        if not any(room.startswith(f"{one}/") for one in LEFT_OUT):
             yield f"lsmkv/{room}"
+
+
+def imported() -> set[Path]:
+    """The files of :data:`TOOLS`, of the course, and of all of ``lsmkv.tools`` that they import."""
+    found: set[Path] = set()
+    wanted = [f"lsmkv.tools.{name}" for name in TOOLS]
+    for path in (ROOT / "lsmkv" / "course").rglob("*.py"):
+        wanted += names_in(path)
+    while wanted:
+        name = wanted.pop()
+        path = ROOT.joinpath(*name.split("."))
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if name.startswith("lsmkv.tools") and path.exists() and path not in found:
+            found.add(path)
+            wanted += [name.rpartition(".")[0], *names_in(path)]
+    return found
+
+
+def names_in(path: Path) -> Iterator[str]:
+    """What a module imports, wherever in it: modules, and names that may be modules."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{one.name}" for one in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
 
 
 def write_lists(directory: Path) -> None:
