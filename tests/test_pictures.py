@@ -187,3 +187,38 @@ def test_the_drawings_of_how_it_works_are_those_that_the_script_makes() -> None:
 def test_the_drawing_of_shard_sets_is_the_one_that_the_script_makes() -> None:
     drawn = script("scale").draw()
     assert (PICTURES / "scale.svg").read_text(encoding="utf-8") == drawn
+
+
+def report_of_chaos(owner: str, **counted: Any) -> dict[str, Any]:
+    """What ``chaos.py --report`` writes."""
+    events = [("kill", 1.0), ("kill of the owner", 2.0), ("stop", 3.0), ("reload", 4.0)]
+    found = {"writes": 1000, "lost": 0, "stale": 0, "errors": {}, "longest": 2.5}
+    waits = [(2.0, 0.3), (2.0, 0.2), (90.0, 2.5)]
+    times = {"events": events, "waits": waits}
+    return {"seconds": 100.0, "owner": owner, **found, **times, **counted}
+
+
+def test_the_picture_of_chaos_shows_kills_of_owners_and_waits() -> None:
+    chaos = script("chaos")
+    svg, words = chaos.draw([report_of_chaos("worker"), report_of_chaos("process")])
+    assert "4 kills, 0 writes lost" in svg_texts(svg)[0]
+    lines = [one.attrib["class"] for one in ElementTree.fromstring(svg).iter(f"{SVG}line")]
+    assert lines == ["killed"] * 2
+    assert len(bars(svg, "strong")) == 4  # two spans of time in each part
+    assert "2,000 writes" in words
+    assert "4 kills (2 of the owner), 2 stops of 3 s, 2 reloads and 0 deploys" in words.replace(
+        "\n", " "
+    )
+
+
+@pytest.mark.parametrize("fault", [{"lost": 1}, {"stale": 1}, {"errors": {"IOError": 1}}])
+def test_there_is_no_picture_of_a_run_with_a_fault(fault: dict[str, Any]) -> None:
+    with pytest.raises(SystemExit, match="there is no picture"):
+        script("chaos").draw([report_of_chaos("worker", **fault)])
+
+
+def test_the_picture_of_chaos_is_the_one_that_readme_tells_of() -> None:
+    svg = (PICTURES / "chaos.svg").read_text(encoding="utf-8")
+    told = ElementTree.fromstring(svg).find(f"{SVG}desc")
+    assert told is not None
+    assert told.text in readme("chaos").replace("\n", " ")

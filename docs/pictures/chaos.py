@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ PANEL = 118
 LEAST, MOST = 0.05, 30.0
 """Seconds that the axis shows, by their logarithms."""
 _LEFT = 64
+_TEXT = 124
+"""Columns of the README's text."""
 _TICKS = {0.1: "0.1 s", 1.0: "1 s", 10.0: "10 s"}
 _HEADS = {"worker": "A worker owns the store", "process": "A process of its own owns it"}
 _STYLE = """
@@ -98,11 +101,11 @@ def draw(reports: Sequence[dict[str, Any]]) -> tuple[str, str]:
     if found["lost"] or found["stale"] or found["errors"]:
         raise SystemExit(f"there is no picture of {found}")
     told = (
-        f"{found['writes']:,} acknowledged writes in {minutes:.0f} minutes with each kind of owner."
-        f" {found['kills']:,} kills with SIGKILL, {found['owners']:,} of them of the owner;"
-        f" {found['stop']} stops of {stop:.0f} s, {found['reload']} reloads,"
-        f" {found['deploy']} deploys. No write was lost, no read was stale, no call raised an error."
-        f" The longest wait was {longest:.1f} s, during a stop."
+        f"{found['writes']:,} writes in {minutes:.0f} minutes with each kind of owner,"
+        f" {found['kills']:,} kills ({found['owners']:,} of the owner),"
+        f" {found['stop']} stops of {stop:.0f} s, {found['reload']} reloads and"
+        f" {found['deploy']} deploys. No acknowledged write was lost, no read was stale, and no call"
+        f" raised an error. The longest wait was {longest:.1f} s, in a stop."
     )
     top = 50.0
     parts = [part for at, report in enumerate(reports) for part in panel(report, top + PANEL * at)]
@@ -115,10 +118,8 @@ def draw(reports: Sequence[dict[str, Any]]) -> tuple[str, str]:
             f"Bars: the longest wait of a call, above {LEAST} s. Red: the owner is killed.",
         ),
     ]
-    words = (
-        f"`make chaos` did this to a store: {told}\n\n"
-        + image("chaos.svg", f"{title}. {told}")
-    )
+    sentence = textwrap.fill(f"Four processes share a store in `make chaos`: {told}", _TEXT)
+    words = f"{sentence}\n\n{image('chaos.svg', title)}"
     return card(title, told, bottom + 42, parts, WIDTH, _STYLE), words
 
 
