@@ -104,8 +104,8 @@ def draw(reports: Sequence[dict[str, Any]]) -> tuple[str, str]:
         f"{found['writes']:,} writes in {minutes:.0f} minutes with each kind of owner,"
         f" {found['kills']:,} kills ({found['owners']:,} of the owner),"
         f" {found['stop']} stops of {stop:.0f} s, {found['reload']} reloads and"
-        f" {found['deploy']} deploys. No acknowledged write was lost, no read was stale, and no call"
-        f" raised an error. The longest wait was {longest:.1f} s, in a stop."
+        f" {found['deploy']} deploys. No acknowledged write was lost, no read was stale, and no"
+        f" call raised an error. The longest wait was {longest:.1f} s, in a stop."
     )
     top = 50.0
     parts = [part for at, report in enumerate(reports) for part in panel(report, top + PANEL * at)]

@@ -47,8 +47,8 @@ VENDORED = (
 LEFT_OUT = ("server", "adapters", "shards", "aio")
 """Rooms of lsmkv that need sockets or processes, so that a tab has no use for them."""
 TOOLS = ("playground.engine", "playground.console", "demo.measure")
-"""Modules of ``lsmkv.tools`` that a tab runs; of the others, the wheel has what these and the course
-import."""
+"""Modules of ``lsmkv.tools`` that a tab runs; of the others, the wheel has what these and the
+course import."""
 PICTURES = ROOT / "docs" / "pictures" / "course"
 EDITOR_SOURCE = "editor-source.js"
 FILES = "files.json"

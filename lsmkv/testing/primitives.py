@@ -142,6 +142,12 @@ class ReentrantLock(PlainLock):
         scheduler = Current.scheduler
         return self._held and (scheduler is None or self.holder is scheduler.current)
 
+    def _at_fork_reinit(self) -> None:
+        """Free it, in a process that a program of the system's has forked."""
+        self._held = False
+        self.holder = None
+        self._times = 0
+
     def __repr__(self) -> str:
         # ThreadLock.taken() asks for the text, as long as Python's own lock has nothing else.
         return "a lock" if self._held else "<unlocked lock>"

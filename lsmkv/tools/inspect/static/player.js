@@ -39,10 +39,10 @@ export class Player {
     this.step = Math.min(Math.max(0, step), Math.max(0, steps - 1));
     this.range.max = String(Math.max(0, steps - 1));
     this.range.value = String(this.step);
+    const { activeElement } = document; // before it is disabled, which may take the focus from it
     for (const one of this.backward) one.disabled = this.step === 0;
     for (const one of this.forward) one.disabled = this.step >= steps - 1;
     this.playing.disabled = steps < 2;
-    const { activeElement } = document;
     if (activeElement?.disabled && this.element.contains(activeElement)) this.playing.focus(); // keys go on being heard
     this.range.setAttribute("aria-valuetext", `step ${number(this.step + 1)} of ${number(steps)}`);
     this.where.textContent = steps
