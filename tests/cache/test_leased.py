@@ -252,8 +252,9 @@ def test_a_task_waits_for_another_process_and_can_be_cancelled(
         for each in (task, cancelled):
             with pytest.raises(asyncio.CancelledError):
                 await each
+        assert waiting(shared_cache, name) == 0, "who was cancelled waits no longer"
         last = asyncio.create_task(slow())
-        while waiting(shared_cache, name) < 2:
+        while waiting(shared_cache, name) == 0:
             await asyncio.sleep(0.001)
         shared_cache["go"] = True
         return await last
