@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from lsmkv.files.repair.repair import plan_repair, repair_db
     from lsmkv.mapping import open
     from lsmkv.shared.destroying import destroy_db
-    from lsmkv.shared.leases import Lease, LeaseReport
+    from lsmkv.shared.leases import Lease, LeasedName, LeaseReport
     from lsmkv.shared.shared_db import SharedDB
 
     __version__: str
@@ -125,6 +125,7 @@ __all__ = [
     "LRUCache",
     "Lease",
     "LeaseReport",
+    "LeasedName",
     "LevelStats",
     "LocalEnv",
     "LockedError",
@@ -176,6 +177,7 @@ _LATER = {
     "Explanation": "lsmkv.engine.db.handles.explanation",
     "Lease": "lsmkv.shared.leases",
     "LeaseReport": "lsmkv.shared.leases",
+    "LeasedName": "lsmkv.shared.leases",
     "LevelStats": "lsmkv.engine.stats",
     "MemoryEnv": "lsmkv.engine.env.memory",
     "RepairPlan": "lsmkv.files.repair.plan",

@@ -94,7 +94,7 @@ class Published(NamedTuple):
     """What each process of a shared store has done in this epoch; the owner comes first,
     and ``stats`` has the reads of all of them."""
     leased_names: tuple[LeasedName, ...] = ()
-    """Leases with names of a shared store, at most :data:`MOST_NAMES`; those that are waited for come first."""
+    """Leases with names of a shared store, at most 100; those that are waited for come first."""
 
 
 class Owner(NamedTuple):
@@ -248,15 +248,14 @@ def _process(plain: Any) -> ProcessFigures:
 
 
 def _leased_names(plain: Any) -> tuple[LeasedName, ...]:
-    found = [
-        LeasedName(
-            str(name),
-            tuple([None if pid is None else _number(pid) for pid in holders]),
-            tuple([_number(pid) for pid in waiters]),
-        )
-        for name, holders, waiters in plain
-    ]
-    return tuple(found)
+    if type(plain) is not list:
+        raise ValueError("not a list of leases with names")
+    return tuple([_leased_name(*one) for one in plain])
+
+
+def _leased_name(name: Any, holders: Any, waiters: Any) -> LeasedName:
+    held = [None if pid is None else _number(pid) for pid in holders]
+    return LeasedName(str(name), tuple(held), tuple([_number(pid) for pid in waiters]))
 
 
 def _histogram(plain: Any) -> Histogram:
