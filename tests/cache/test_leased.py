@@ -387,7 +387,7 @@ def test_a_circle_of_a_transaction_and_a_function(shared_cache: Cache, user: Use
         def slow() -> str:
             return "here"
 
-        with pytest.raises(lsmkv.DeadlockError, match="holds; process .* waits for transact"):
+        with pytest.raises(lsmkv.DeadlockError, match=r"holds; process .* waits for transact"):
             slow()
     assert one.answer() is None
 
@@ -482,7 +482,7 @@ def test_who_waits_for_long_enough_raises_a_timeout_error(shared_cache: Cache, u
     async def both() -> list[str | BaseException]:
         return await asyncio.gather(slow_task(), slow_task(), return_exceptions=True)
 
-    with pytest.raises(TimeoutError, match="waited 0.01 seconds for memoize") as error:
+    with pytest.raises(TimeoutError, match=r"waited 0\.01 seconds for memoize") as error:
         slow()
     assert isinstance(error.value, lsmkv.IOError)
     assert [type(one).__mro__[1] for one in asyncio.run(both())] == [lsmkv.IOError] * 2

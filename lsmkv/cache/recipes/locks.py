@@ -10,7 +10,7 @@ rare: the signal came just before the call began.  A ``with`` block can end like
 Two ``with`` blocks that wait for each other's locks would wait for ever: the second one raises
 :class:`~lsmkv.DeadlockError`, across threads and processes.  A lock counts for that if its thread
 is going to release it: by the end of a ``with`` block, or since it is an :class:`RLock`; and if it
-does not ``expire``.  What any other thread may release ends no wait but by ``acquire(timeout=...)``.
+does not ``expire``.  For all others there is ``acquire(timeout=...)``.
 """
 
 from __future__ import annotations
