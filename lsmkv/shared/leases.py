@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from lsmkv.engine.db.compact.obsolete import PendingOutputs
-from lsmkv.engine.db.tree.leased_name import LeasedName
 from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.format.filenames import FileType, parse_filename
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.engine.util.introspection import described
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.system.shared_file import in_ranges

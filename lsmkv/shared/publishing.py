@@ -11,11 +11,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from lsmkv.engine.db.tree.leased_name import LeasedName
 from lsmkv.engine.db.tree.sharing import Sharing
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.format.batch import Operation, batch_header
 from lsmkv.engine.format.filenames import SHARED
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.shared.counting import MemberCounts
 from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH, Head, SharedFile
 from lsmkv.shared.system.shared_page import SEQUENCE, VERSIONS, SharedPage

@@ -247,8 +247,9 @@ class SharedDB(SharedHandle):
         """Who leases which versions of the store, and how much space that takes up.
 
         A member leases the version that it has read last, and those of its iterators and snapshots;
-        the owner keeps their tables.  The same at a member, which asks its owner.  Cost: a look at
-        each file of the directory, and at the descriptors of each member.
+        the owner keeps their tables.  ``names`` are the leases of locks and of other callers that
+        agree on a name.  The same at a member, which asks its owner.  Cost: a look at each file of
+        the directory, and at the descriptors of each member.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as place:

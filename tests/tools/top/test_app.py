@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 from watching import Owner, busy_owner, shared_owner
 
-from lsmkv.engine.db.tree.leased_name import LeasedName
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.tools.top.app import Help, PanelView, TopApp
 
 

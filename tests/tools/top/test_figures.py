@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from watching import Owner, busy_owner, shared_owner
 
-from lsmkv.engine.db.tree.leased_name import LeasedName
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.tools.top import figures
 
 

@@ -6,7 +6,7 @@ import pytest
 from watching import Owner, busy_owner
 
 from lsmkv.engine.db.observe.published import CompactionUnderWay
-from lsmkv.engine.db.tree.leased_name import LeasedName
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.tools.top import panels
 
 ALL = (

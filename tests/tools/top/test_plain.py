@@ -6,7 +6,7 @@ import json
 
 from watching import Owner, busy_owner, shared_owner
 
-from lsmkv.engine.db.tree.leased_name import LeasedName
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.tools.top.plain import owner_as_dict
 
 

@@ -44,10 +44,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from lsmkv.engine.db.tree.leased_name import LeasedName
 from lsmkv.engine.errors import ClosedError, DeadlockError, NestedCallError
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.engine.util.signals import deferred
-from lsmkv.engine.util.threads import ThreadLock, system
+from lsmkv.engine.util.threads import ThreadLocal, ThreadLock
 from lsmkv.engine.util.ticket import Ticket
 
 NEVER: Final = float("inf")
@@ -492,7 +492,7 @@ class Caller:
 
 
 _numbers: Final = itertools.count()
-_this_thread: Final[Any] = system._local()
+_this_thread: Final[Any] = ThreadLocal()
 
 
 def thread_caller() -> Caller:

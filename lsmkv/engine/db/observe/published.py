@@ -24,10 +24,10 @@ from lsmkv.engine.db.observe.processes import (
     histogram_as_plain,
 )
 from lsmkv.engine.db.observe.trace import OPERATIONS
-from lsmkv.engine.db.tree.leased_name import LeasedName
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.errors import CorruptionError, raise_typed
 from lsmkv.engine.format.filenames import LOCK, STATS
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.engine.stats import LevelStats, Stats
 
 FORMAT: Final = 1

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsmkv.engine.db.tree.leased_name import LeasedName
 from lsmkv.engine.format.batch import Operation
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.engine.util.ticket import Ticket
 
 

@@ -24,7 +24,7 @@ from lsmkv.engine.db.handles.named_leases import (
     Wish,
     thread_caller,
 )
-from lsmkv.engine.db.tree.leased_name import LeasedName
+from lsmkv.engine.leased_name import LeasedName
 
 
 def woken(wish: Wish) -> None:

@@ -23,8 +23,8 @@ from lsmkv.engine.db.observe.published import (
     encode,
 )
 from lsmkv.engine.db.observe.trace import OPERATIONS
-from lsmkv.engine.db.tree.leased_name import LeasedName
 from lsmkv.engine.format.filenames import STATS
+from lsmkv.engine.leased_name import LeasedName
 
 
 @pytest.fixture
