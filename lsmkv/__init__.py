@@ -71,13 +71,14 @@ if TYPE_CHECKING:
     from lsmkv.engine.db.observe.trace import TraceReader, TraceRecord, read_trace
     from lsmkv.engine.db.read.batches import Batches, CommittedBatch
     from lsmkv.engine.env.memory import MemoryEnv
+    from lsmkv.engine.leased_name import LeasedName
     from lsmkv.engine.metrics import metrics_text
     from lsmkv.engine.stats import LevelStats, Stats
     from lsmkv.files.repair.plan import RepairPlan
     from lsmkv.files.repair.repair import plan_repair, repair_db
     from lsmkv.mapping import open
     from lsmkv.shared.destroying import destroy_db
-    from lsmkv.shared.leases import Lease, LeasedName, LeaseReport
+    from lsmkv.shared.leases import Lease, LeaseReport
     from lsmkv.shared.shared_db import SharedDB
 
     __version__: str
@@ -177,7 +178,7 @@ _LATER = {
     "Explanation": "lsmkv.engine.db.handles.explanation",
     "Lease": "lsmkv.shared.leases",
     "LeaseReport": "lsmkv.shared.leases",
-    "LeasedName": "lsmkv.shared.leases",
+    "LeasedName": "lsmkv.engine.leased_name",
     "LevelStats": "lsmkv.engine.stats",
     "MemoryEnv": "lsmkv.engine.env.memory",
     "RepairPlan": "lsmkv.files.repair.plan",

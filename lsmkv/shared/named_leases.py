@@ -52,8 +52,7 @@ from lsmkv.shared.joined import Joined
 from lsmkv.shared.system.shared_file import MOMENTS, NAMES, SharedFile
 
 FINDS_DEADLOCKS: Final = 2
-"""The revision (``frames.py``) from which on an owner is told who waits, and what that caller
-holds."""
+"""The revision (``frames.py``) from which on members say who waits, and what that caller holds."""
 _FOR_EVER: Final = MOMENTS - 1
 _MOMENTS_OF_A_SECOND: Final = 10
 
