@@ -18,6 +18,11 @@ No two hold a name, whenever the owner dies.  A member notes its lease before it
 the next owner ends the page before it looks at the notes.  So either the next owner sees the note,
 or the member sees that its owner is gone, drops the lease, and asks again.
 
+**Deadlocks.**  A HOLD says who asks, and which leases that caller has, so that each owner can find
+circles, also among leases that an earlier one has granted.  A member that closes a circle is
+answered by :class:`DeadlockError`.  An owner of revision 1 gets none of this, and members of
+that revision say nothing: they wait as before.
+
 Left out: a member that is stopped for longer than its limit has no lease any more, and does not
 know before it asks (:attr:`NamedLease.held`).  Names are noted by a checksum of 29 bits: if a name
 is noted, the next owner holds back all names with the same one.
