@@ -30,6 +30,7 @@ from lsmkv.engine.errors import (
     ComparatorMismatchError,
     ConflictError,
     CorruptionError,
+    DeadlockError,
     DirectoryReplacedError,
     Error,
     ForeignFormatError,
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from lsmkv.engine.db.observe.trace import TraceReader, TraceRecord, read_trace
     from lsmkv.engine.db.read.batches import Batches, CommittedBatch
     from lsmkv.engine.env.memory import MemoryEnv
+    from lsmkv.engine.leased_name import LeasedName
     from lsmkv.engine.metrics import metrics_text
     from lsmkv.engine.stats import LevelStats, Stats
     from lsmkv.files.repair.plan import RepairPlan
@@ -103,6 +105,7 @@ __all__ = [
     "ComparatorMismatchError",
     "ConflictError",
     "CorruptionError",
+    "DeadlockError",
     "DirectoryReplacedError",
     "DB",
     "DelimitedPrefix",
@@ -123,6 +126,7 @@ __all__ = [
     "LRUCache",
     "Lease",
     "LeaseReport",
+    "LeasedName",
     "LevelStats",
     "LocalEnv",
     "LockedError",
@@ -174,6 +178,7 @@ _LATER = {
     "Explanation": "lsmkv.engine.db.handles.explanation",
     "Lease": "lsmkv.shared.leases",
     "LeaseReport": "lsmkv.shared.leases",
+    "LeasedName": "lsmkv.engine.leased_name",
     "LevelStats": "lsmkv.engine.stats",
     "MemoryEnv": "lsmkv.engine.env.memory",
     "RepairPlan": "lsmkv.files.repair.plan",

@@ -282,6 +282,7 @@ SAME: list[tuple[Make, Callable[[Any], object]]] = [
     _error_of(lsmkv.ComparatorMismatchError, "path", "stored", "given"),
     _error_of(lsmkv.ConflictError, "conflict"),
     _error_of(lsmkv.CorruptionError, "reason", "path", 7),
+    _error_of(lsmkv.DeadlockError, [(7, "Lock 'a'"), (8, "Lock 'b'")]),
     _error_of(lsmkv.Error, "error"),
     _error_of(lsmkv.ForeignFormatError, "foreign"),
     _error_of(lsmkv.ForkedError, "forked"),
@@ -304,6 +305,7 @@ SAME: list[tuple[Make, Callable[[Any], object]]] = [
     _error_of(lsmkv.PermissionDeniedError, 13, "reason", "path"),
     (lambda place: lsmkv.LeaseReport(7, (lsmkv.Lease(1, (2, 3), None, 7),)), _identical),
     (lambda place: lsmkv.Lease(1, (2, 3), None, 7), _identical),
+    (lambda place: lsmkv.LeasedName("Lock 'a'", (1, None), (2,)), _identical),
     _error_of(lsmkv.UnsupportedCompressionError, "compression"),
     _error_of(lsmkv.UnsupportedValueError, "set", "value", "takes"),
 ]

@@ -46,7 +46,7 @@ OPERATORS = {
 }
 RECORDS = {
     *("LevelStats", "NameModel", "OptionArguments", "Options", "Report", "Tails", "Violation"),
-    *("CommittedBatch", "Lease", "LeaseReport", "TableArguments"),
+    *("CommittedBatch", "Lease", "LeaseReport", "LeasedName", "TableArguments"),
     *("Limits", "ShardEntry", "ShardExplanation", "ShardsStats", "StoredFile"),
     *("BlockHandle", "BlockPlace", "Damage", "Edit", "Entry", "EntrySpans", "Field", "FileName"),
     *("FilterLayout", "Footer", "Fragment", "FuseShape", "InternalKey", "LogEnd", "LogRecord"),

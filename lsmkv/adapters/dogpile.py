@@ -92,7 +92,10 @@ class Mutex:
         lease: NamedLease | None = None
         try:
             with deferred:
-                lease = self._cache._lease(b"dogpile", self._key, timeout=None if wait else 0)
+                # What was taken without a wait dogpile.cache may release in another thread.
+                lease = self._cache._lease(
+                    *(b"dogpile", self._key), timeout=None if wait else 0, owned=wait
+                )
                 self._lease = lease or self._lease
             return lease is not None
         except BaseException:  # perhaps by a signal handler, at the end of the section

@@ -303,6 +303,7 @@ class Cache(Opened[_cache.Cache]):
         tag: Any = None,
         ignore: Collection[int | str] = (),
         lock: bool = False,
+        timeout: float | None = None,
     ) -> Memoizing:
         """A decorator that keeps a function's results: :meth:`lsmkv.Cache.memoize`.
 
@@ -310,6 +311,8 @@ class Cache(Opened[_cache.Cache]):
         """
         if callable(name):
             raise TypeError("name is callable: write @cache.memoize(), with parentheses")
+        if timeout is not None and not lock:
+            raise ValueError("timeout= requires lock=True")
 
         async def find(key: Any) -> Any:
             return await self.get(key, MISSING)
@@ -321,14 +324,17 @@ class Cache(Opened[_cache.Cache]):
 
         def decorate(function: Callable[P, Awaitable[R]]) -> Memoized[P, Awaitable[R]]:
             cache_key = key_maker(function, name, typed, ignore)
-            turns = Flights(lambda: self._opened()[1]) if lock else None
+            turns = Flights(lambda: self._opened()[1], timeout) if lock else None
             return memoized_awaiting(function, cache_key, find, keep if stores else None, turns)
 
         return decorate
 
     @asynccontextmanager
     async def transact(
-        self, retry: bool = False, limit: float | None = LONGEST
+        self,
+        retry: bool = False,
+        limit: float | None = LONGEST,
+        timeout: float | None = None,
     ) -> AsyncIterator[None]:
         """An ``async with`` block that no other caller is in: :meth:`lsmkv.Cache.transact`.
 
@@ -345,7 +351,9 @@ class Cache(Opened[_cache.Cache]):
         """
         cache = self._opened()[1]
         holder = b"task %d" % id(asyncio.current_task())
-        lease = await lease_of_task(cache, b"transact", None, holder=holder, limit=limit)
+        lease = await lease_of_task(
+            *(cache, b"transact", None), holder=holder, limit=limit, timeout=timeout
+        )
         try:
             yield
         except BaseException:

@@ -89,7 +89,7 @@ class SharedDB(DB):
         ...         return await db.leases()
         >>> with tempfile.TemporaryDirectory() as place:
         ...     asyncio.run(main(place))
-        LeaseReport(bytes=0, leases=())
+        LeaseReport(bytes=0, leases=(), names=())
         """
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from lsmkv.cache.counters import BASE, ZERO, Counters
-from lsmkv.cache.keys import COUNTERS, MOST, NUMBER_SIZE
+from lsmkv.cache.keys import COUNTERS, MOST, NUMBER_SIZE, POSITION_SIZE, moment, position_number
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.errors import ClosedError, ConflictError
 from lsmkv.engine.format.batch import Operation
@@ -83,6 +83,7 @@ class Steps:
         """Reads that found an entry, and are not in the counters yet."""
         self.misses = 0
         self._last = 0
+        self._newest = 0
 
     def run(self, function: Callable[[Step], T]) -> T:
         """The result of a function, whose writes are committed; it is called again in a conflict.
@@ -177,6 +178,21 @@ class Steps:
         nano = int.from_bytes(number[:8], "big")
         if len(number) == NUMBER_SIZE and nano <= MOST:
             self._last = max(self._last, nano)
+
+    def position(self, now: float) -> bytes:
+        """A position in the order of eviction, behind all that this handle has given or seen.
+
+        An entry that was stored while the clock was ahead is thus before those that are stored
+        after it was set back, as the order of storing has it.
+        """
+        self._newest = max(position_number(moment(now)), self._newest + 1)
+        return self._newest.to_bytes(POSITION_SIZE, "big")
+
+    def see_position(self, position: bytes) -> None:
+        """Give positions behind this one only, unless it is damage."""
+        number = int.from_bytes(position, "big")
+        if len(position) == POSITION_SIZE and number <= MOST // 1000:
+            self._newest = max(self._newest, number)
 
     # Counters
 

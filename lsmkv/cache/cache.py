@@ -331,6 +331,7 @@ class Cache(LeasedCache):
         tag: Any = None,
         ignore: Collection[int | str] = (),
         lock: bool = False,
+        timeout: float | None = None,
     ) -> Callable[[Callable[P, R]], Memoized[P, R]]:
         """A decorator that keeps the results of a function by its arguments.
 
@@ -341,7 +342,12 @@ class Cache(LeasedCache):
 
         With ``lock``, of several callers that want one result at once, in threads, tasks and
         processes, one computes it, and the others wait for it.  If that one raises or dies, the
-        next one computes.  A miss then costs two more messages at a member of a shared store.
+        next one computes.  Where functions call each other in a circle, or an ``async`` one calls
+        itself for what it computes, the call that closes the circle raises
+        :class:`~lsmkv.DeadlockError`.  A task is not known to wait for tasks that it has made
+        (``asyncio.gather``): ``timeout`` is for how many seconds a caller waits, before it raises
+        :class:`~lsmkv.IOError` with ``errno.ETIMEDOUT``, a ``TimeoutError``.  A miss then costs two
+        more messages at a member of a shared store.
 
         >>> import lsmkv
         >>> with lsmkv.Cache(shared=False) as cache:
@@ -355,9 +361,11 @@ class Cache(LeasedCache):
         """
         if callable(name):
             raise TypeError("name is callable: write @cache.memoize(), with parentheses")
+        if timeout is not None and not lock:
+            raise ValueError("timeout= requires lock=True")
 
         def decorate(function: Callable[P, R]) -> Memoized[P, R]:
-            turns = Flights(lambda: self) if lock else None
+            turns = Flights(lambda: self, timeout) if lock else None
             return memoized(self, function, name, typed, expire, tag, ignore, turns)
 
         return decorate

@@ -34,13 +34,17 @@ def put(
     raw: bool,
     value: bytes | Pointer,
     counts: bool,
+    position: bytes | None = None,
 ) -> bytes:
     """Store an entry in place of that with ``old_data``; ``number`` is for a new one.
 
     Returns its head.  An entry keeps its place in the order of storing.  ``counts`` says that
-    positions are counts.
+    positions are counts; else it gets the ``position``, or that of its time.
     """
-    position = _FIRST if counts else moment(now)
+    if counts:
+        position = _FIRST
+    elif position is None:
+        position = moment(now)
     old_size = 0
     if old_data is None:
         step.count += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -34,6 +34,8 @@ from lsmkv.engine.errors import CorruptionError, Error
 from lsmkv.engine.util.introspection import described
 from lsmkv.engine.util.signals import deferred
 
+_AHEAD: Final = 1.0
+"""Seconds that an entry may be ahead of the clock, which callers ask one after the other."""
 _Releases = list[Callable[[], None]]
 """What ends the leases on the numbers of large values, once they are published."""
 _DATA = START.size
@@ -89,6 +91,8 @@ class KeyedCache(OpenCache):
                 now = self._clock() if flags & EXPIRES else 0.0
                 head = parse(data)
                 if not head.expired(now):
+                    if head.expiry is not None and head.stored > now + _AHEAD:
+                        head = self._stored_now(name, now, head)
                     value = self._value_of(name, data, head, read, key)
                     if value is not MISSING:
                         if self._tracks is not None:
@@ -105,6 +109,14 @@ class KeyedCache(OpenCache):
         if self._statistics:
             self._steps.misses += 1
         return nothing(default, expire_time, tag)
+
+    def _stored_now(self, name: bytes, now: float, head: Head) -> Head:
+        """Let an entry expire as if it were stored now: a clock has been set back since."""
+        try:
+            self._steps.run(partial(_store_now, name, now))
+        except (Error, OSError):
+            pass  # the next read tries again
+        return _as_stored_at(head, now)
 
     def _with(self, value: Any, head: Head, expire_time: bool, tag: bool) -> Any:
         """What is returned of an entry, or of a key and its value."""
@@ -291,7 +303,8 @@ class KeyedCache(OpenCache):
             if step.get(PENDING + stored.number) is None:
                 raise Error("a large value was removed before it was published")
             step.delete(PENDING + stored.number)
-        put(step, name, old, number, now, expiry, tag, raw, stored, self._by_count)
+        at = self._steps.position(now)
+        put(step, name, old, number, now, expiry, tag, raw, stored, self._by_count, at)
         return True
 
     def _store_file(self, file: Readable, now: float, held: _Releases) -> bytes | Pointer:
@@ -356,6 +369,7 @@ class KeyedCache(OpenCache):
         self, name: bytes, key: Any, delta: Any, default: Any, now: float, step: Step
     ) -> tuple[Any, bool]:
         """The sum, and whether the entry is new."""
+        at = self._steps.position(now)
         data = step.get(name)
         head = None if data is None else parse(data)
         if data is None or head is None or head.expired(now):
@@ -364,13 +378,13 @@ class KeyedCache(OpenCache):
             total = default + delta
             made = self._codec.encode(total)
             number = self._steps.next_number(now) if data is None else b""
-            put(step, name, data, number, now, None, None, False, made, self._by_count)
+            put(step, name, data, number, now, None, None, False, made, self._by_count, at)
             return total, True
         if head.flags & (RAW | CHUNKED):
             raise TypeError(f"the value of {key!r} is not a number")
         total = self._decode(data[head.begin :]) + delta
         made = self._codec.encode(total)
-        put(step, name, data, b"", now, head.expiry, head.tag, False, made, self._by_count)
+        put(step, name, data, b"", now, head.expiry, head.tag, False, made, self._by_count, at)
         return total, False
 
     def decr(self, key: Any, delta: Any = 1, default: Any = 0, retry: bool = False) -> Any:
@@ -461,6 +475,20 @@ def _touch(name: bytes, now: float, expiry: float | None, step: Step) -> bool:
     data, head = entry
     set_expiry(step, name, data, head, expiry)
     return True
+
+
+def _as_stored_at(head: Head, now: float) -> Head:
+    """The head of an entry that expires, and was stored by a clock that was ahead."""
+    assert head.expiry is not None
+    return head._replace(stored=now, expiry=now + head.expiry - head.stored)
+
+
+def _store_now(name: bytes, now: float, step: Step) -> None:
+    entry = live(step, name, now)
+    if entry is not None and entry[1].expiry is not None and entry[1].stored > now:
+        data, head = entry
+        expiry = _as_stored_at(head, now).expiry
+        set_expiry(step, name, data, head._replace(stored=now), expiry)
 
 
 def _delete(name: bytes, now: float, step: Step) -> bool:

@@ -20,9 +20,11 @@ from lsmkv.cache.culling import CULL_STEP, evict_first, first_expiry, remove_exp
 from lsmkv.cache.entries import move
 from lsmkv.cache.keys import (
     CHUNK,
+    EVICTION,
     NUMBER_SIZE,
     ORDER,
     PENDING,
+    POSITION_SIZE,
     count_position,
     moment,
 )
@@ -196,10 +198,19 @@ class OpenCache:
         for kind in (ORDER, CHUNK, PENDING):
             for key in self._db.iterator(prefix=kind, include_value=False, reverse=True, limit=1):
                 steps.begin_after(key[1 : 1 + NUMBER_SIZE])
+        self._see_newest()
         sweep(self._db, self._clock(), alone=not shared)
         if shared:
             steps.merge_if_many()
             steps.refresh()
+
+    def _see_newest(self) -> None:
+        """Store behind what other handles have stored, although the clock may have been set back
+        since."""
+        if self._settings.eviction_policy != _BY_COUNT:
+            newest = self._db.iterator(prefix=EVICTION, include_value=False, reverse=True, limit=1)
+            for key in newest:
+                self._steps.see_position(key[1 : 1 + POSITION_SIZE])
 
     # What it is set to
 
@@ -368,6 +379,7 @@ class OpenCache:
         self._steps.refresh()
         self._settings.read(self._db)
         self._apply_settings()
+        self._see_newest()
         self._next_expiry = first_expiry(self._steps)
 
     def _cull_some(self, now: float, limit: int) -> None:

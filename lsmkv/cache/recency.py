@@ -19,7 +19,6 @@ from lsmkv.cache.keys import (
     NUMBER_SIZE,
     POSITION_SIZE,
     count_position,
-    moment,
     order_key,
     position_number,
 )
@@ -73,10 +72,10 @@ class Recency:
             self.write()
             return
         since = now - recency
-        if stored > since:
+        if since < stored <= now:  # a later time is that of a clock that has been set back since
             return
         known = self._known
-        if known.get(number, -1.0) > since:
+        if since < known.get(number, -1.0) <= now:
             return
         if len(known) >= MOST_KNOWN:
             known.clear()
@@ -85,7 +84,7 @@ class Recency:
         if not uses:
             self._since = now
         uses[number] = now
-        if len(uses) >= MOST_NOTES or now - self._since > recency:
+        if len(uses) >= MOST_NOTES or not 0 <= now - self._since <= recency:
             self.write()
 
     def counted(self, number: bytes, now: float) -> None:
@@ -94,14 +93,17 @@ class Recency:
         if not counts:
             self._since = now
         counts[number] = counts.get(number, 0) + 1
-        if self.recency == 0 or len(counts) >= MOST_NOTES or now - self._since > self.recency:
+        is_recent = self.recency > 0 and 0 <= now - self._since <= self.recency
+        if len(counts) >= MOST_NOTES or not is_recent:
             self.write()
 
     def write(self) -> None:
         """Move what was noted."""
         uses, self._uses = self._uses, {}
         counts, self._counts = self._counts, {}
-        moves = [(number, moment(time)) for number, time in uses.items()]
+        with self._steps.lock:
+            position = self._steps.position
+            moves = [(number, position(time)) for number, time in uses.items()]
         for begin in range(0, len(moves), _BATCH):
             part = moves[begin : begin + _BATCH]
             self._steps.run(lambda step: _move_all(step, part))  # noqa: B023 - called at once

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno as _errno
 import os as _os
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from lsmkv.engine.former_paths import keep_paths
@@ -19,6 +20,7 @@ __all__ = [
     "ComparatorMismatchError",
     "ConflictError",
     "CorruptionError",
+    "DeadlockError",
     "DirectoryReplacedError",
     "Error",
     "ForeignFormatError",
@@ -181,6 +183,39 @@ class ConflictError(Error):
     ...         db.get(b"k")
     b'theirs'
     """
+
+
+class DeadlockError(Error, RuntimeError):
+    """A wait for a lease with a name could not end: callers wait for each other in a circle.
+
+    The caller that would have closed the circle gets the error, and does not wait; the others go on
+    once it releases what it holds.  ``waits`` are pairs of a process id and what is waited for
+    there: each is held by the next caller, and the last one by the first.
+
+    >>> import lsmkv
+    >>> from lsmkv.cache.recipes import Lock
+    >>> with lsmkv.Cache(shared=False) as cache, Lock(cache, "report"):
+    ...     try:
+    ...         with Lock(cache, "report"):
+    ...             pass
+    ...     except lsmkv.DeadlockError as error:
+    ...         [key for pid, key in error.waits]
+    ["Lock 'report'"]
+    """
+
+    def __init__(self, waits: Iterable[tuple[int, str]]) -> None:
+        self.waits = tuple((pid, key) for pid, key in waits)
+        super().__init__(self.waits)
+
+    def __str__(self) -> str:
+        """Who waits for what, and who holds it."""
+        pids = [pid for pid, _ in self.waits]
+        holders = pids[1:] + pids[:1]
+        parts = [
+            f"process {pid} waits for {key}, which process {holder} holds"
+            for (pid, key), holder in zip(self.waits, holders, strict=True)
+        ]
+        return f"deadlock: {'; '.join(parts)}"
 
 
 class ForeignFormatError(Error):

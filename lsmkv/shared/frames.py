@@ -23,7 +23,8 @@ PROGRESS  JSON                 of a call, before its answer
 RESULT    JSON                 what a call has returned
 FAILED    JSON                 an error: nothing was written
 LEAVING   none                 the owner closes its store and has done nothing: ask the next one
-HOLD      JSON                 a lease with a name; answered by RESULT, once it is granted
+HOLD      JSON                 a lease with a name; answered by RESULT, once it is granted.  From
+                               revision 2 on it says who asks, and which leases that caller holds
 RELEASE   none                 the lease of this connection is over; DONE: 1 if it was held
 TURN      fixed64, fixed64     a turn for a group of keys; answered by DONE within so many
                                milliseconds: for how many the turn lasts, 0 if it has not come
@@ -47,6 +48,7 @@ from lsmkv.engine.errors import (
     ComparatorMismatchError,
     ConflictError,
     CorruptionError,
+    DeadlockError,
     Error,
     IOError,
     NestedCallError,
@@ -84,7 +86,7 @@ _LARGEST_REQUEST: Final = {
     END: 8,
     CALL: 1 << 24,
     WAIT: 16,
-    HOLD: 4096,
+    HOLD: 1 << 18,
     RELEASE: 0,
     TURN: 16,
     TURN_OVER: 0,
@@ -165,6 +167,8 @@ def error_frame(request: int, error: BaseException) -> bytes:
         value |= {"text": error.reason, "path": error.path, "offset": error.offset}
     elif isinstance(error, ComparatorMismatchError):
         value |= {"path": error.path, "stored": error.stored, "given": error.given}
+    elif isinstance(error, DeadlockError):
+        value |= {"waits": error.waits}
     return json_frame(FAILED, request, value)
 
 
@@ -179,8 +183,21 @@ def error_in(content: bytes) -> Exception:
         return CorruptionError(text, path or None, offset if isinstance(offset, int) else None)
     if kind == "ComparatorMismatchError":
         return ComparatorMismatchError(path, _text(value.get("stored")), _text(value.get("given")))
+    if kind == "DeadlockError":
+        waits = value.get("waits")
+        pairs = [one for one in waits if _is_wait(one)] if isinstance(waits, list) else []
+        return DeadlockError([(pid, key) for pid, key in pairs])
     known = _BY_TEXT.get(kind)
     return Error(f"{kind}: {text}") if known is None else known(text)
+
+
+def _is_wait(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == len(("pid", "key"))
+        and isinstance(value[0], int)
+        and isinstance(value[1], str)
+    )
 
 
 def _text(value: object) -> str:

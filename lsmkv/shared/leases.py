@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from lsmkv.engine.db.compact.obsolete import PendingOutputs
 from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.format.filenames import FileType, parse_filename
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.engine.util.introspection import described
 from lsmkv.shared.publishing import Publishing
 from lsmkv.shared.system.shared_file import in_ranges
@@ -44,6 +45,9 @@ class LeaseReport(NamedTuple):
     """Bytes of the files that nothing but leases keeps, each file once."""
     leases: tuple[Lease, ...]
     """One for each process, in the order of their ids."""
+    names: tuple[LeasedName, ...] = ()
+    """Leases with names, as locks and ``memoize(lock=True)`` of a cache take them; those that are
+    waited for come first.  () if the owner is of an older release."""
 
 
 def report(
@@ -70,14 +74,20 @@ def report(
         size = sum(tables.get(number, 0) + logs.get(number, 0) for number in mine)
         found.append(Lease(pid, tuple(versions), log, size))
     total = sum(tables.get(number, 0) + logs.get(number, 0) for number in kept)
-    return LeaseReport(total, tuple(found))
+    return LeaseReport(total, tuple(found), tuple(publishing.leased_names()))
 
 
 def decoded(plain: Any) -> LeaseReport:
     """A report that was sent as JSON."""
-    total, leases = plain
+    total, leases, *rest = plain
     return LeaseReport(
-        total, tuple(Lease(pid, tuple(versions), log, size) for pid, versions, log, size in leases)
+        total,
+        tuple(Lease(pid, tuple(versions), log, size) for pid, versions, log, size in leases),
+        tuple(
+            LeasedName(name, tuple(holders), tuple(waiters))
+            for names in rest[:1]
+            for name, holders, waiters in names
+        ),
     )
 
 

@@ -43,7 +43,6 @@ from lsmkv.shared.frames import (
     PROTOCOL,
     READY,
     RELEASE,
-    RESULT,
     REVISION,
     TURN,
     TURN_OVER,
@@ -135,6 +134,7 @@ class Listener:
         publishing.wake = self._alarm.ring
         self.leases = OwnerLeases(publishing.file, self._alarm.ring)
         """Leases with names: the owner's threads ask its queue."""
+        publishing.names = self.leases.queue.names
         self.turns = OwnerTurns(publishing.page, self._alarm.ring)
         """The queue of ``run`` and ``update``, for the owner's threads as well."""
 
@@ -210,8 +210,7 @@ class Listener:
         if self._waiting:
             self._answer_waiting()
         for wish in self.leases.answers():
-            answer = json_frame(RESULT, wish.request, {"result": wish.result})
-            self._send(wish.member, answer)
+            self._send(wish.member, wish.answer)
         for member, request, left in self.turns.answers():
             self._send(member, frame(DONE, request, NUMBER.pack(left)))
 

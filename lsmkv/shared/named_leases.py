@@ -18,6 +18,11 @@ No two hold a name, whenever the owner dies.  A member notes its lease before it
 the next owner ends the page before it looks at the notes.  So either the next owner sees the note,
 or the member sees that its owner is gone, drops the lease, and asks again.
 
+**Deadlocks.**  A HOLD says who asks, and which leases that caller has, so that each owner can find
+circles, also among leases that an earlier one has granted.  A member that closes a circle is
+answered by :class:`DeadlockError`.  An owner of revision 1 gets none of this, and members of
+that revision say nothing: they wait as before.
+
 Left out: a member that is stopped for longer than its limit has no lease any more, and does not
 know before it asks (:attr:`NamedLease.held`).  Names are noted by a checksum of 29 bits: if a name
 is noted, the next owner holds back all names with the same one.
@@ -33,9 +38,12 @@ from typing import Any, Final
 
 from lsmkv.engine.db.handles.named_leases import (
     NEVER,
+    Claim,
     LeaseEnd,
     NamedLease,
     NamedLeases,
+    Request,
+    Waiter,
     Wish,
     checked,
 )
@@ -43,11 +51,13 @@ from lsmkv.engine.errors import CorruptionError, IOError
 from lsmkv.engine.util.signals import deferred
 from lsmkv.engine.util.threads import new_lock
 from lsmkv.shared.connection import Connection, OwnerGone, number_in, plain, result_in
-from lsmkv.shared.frames import HOLD, RELEASE, json_frame
+from lsmkv.shared.frames import HOLD, RELEASE, RESULT, error_frame, json_frame
 from lsmkv.shared.group_commit import MemberConnection
 from lsmkv.shared.joined import Joined
 from lsmkv.shared.system.shared_file import MOMENTS, NAMES, SharedFile
 
+FINDS_DEADLOCKS: Final = 2
+"""The revision (``frames.py``) from which on members say who waits, and what that caller holds."""
 _FOR_EVER: Final = MOMENTS - 1
 _MOMENTS_OF_A_SECOND: Final = 10
 
@@ -79,17 +89,21 @@ class MemberWish(Wish):
         limit: float | None,
         until: float,
         wake: Callable[[Wish], None],
+        waiter: Waiter,
     ) -> None:
-        super().__init__(name, permits, limit, until, wake)
+        super().__init__(name, permits, limit, until, wake, waiter)
         self.member = member
         self.request = request
 
     @property
-    def result(self) -> list[Any] | None:
-        """What the member is answered: permit and deadline; None if it has waited long enough."""
-        if self.permit < 0:
-            return None
-        return [self.permit, None if self.deadline >= NEVER else self.deadline]
+    def answer(self) -> bytes:
+        """The frame for the member: permit and deadline; None if it has waited long enough."""
+        if self.deadlock is not None:
+            return error_frame(self.request, self.deadlock)
+        result: list[Any] | None = None
+        if self.permit >= 0:
+            result = [self.permit, None if self.deadline >= NEVER else self.deadline]
+        return json_frame(RESULT, self.request, {"result": result})
 
 
 class OwnerLeases:
@@ -121,10 +135,11 @@ class OwnerLeases:
         try:
             plain = bytes.fromhex(name)
             checked(plain, permits, limit, timeout)
+            waiter = _waiter_in(member.pid, asked)
         except ValueError as error:
             raise CorruptionError(f"a message that asks for no lease: {error}") from error
         until = NEVER if timeout is None else time.monotonic() + timeout
-        wish = MemberWish(member, request, plain, permits, limit, until, self._wake)
+        wish = MemberWish(member, request, plain, permits, limit, until, self._wake, waiter)
         self._used = True
         self._wishes[member.slot] = wish
         self.queue.ask(wish)
@@ -252,30 +267,51 @@ class MemberEnd(LeaseEnd):
         self._notes.remove(self._file, self._name, self._moment)
 
 
+def _waiter_in(pid: int, asked: dict[str, Any]) -> Waiter:
+    """Who asks for a lease, as far as a member has said so.  ``ValueError``."""
+    caller, label, claims = asked.get("caller", ""), asked.get("label", ""), asked.get("claims", [])
+    if not (isinstance(caller, str) and isinstance(label, str) and isinstance(claims, list)):
+        raise ValueError("it does not say who asks")
+    return Waiter(pid, f"{pid}:{caller}", label, tuple([_claim_in(pid, one) for one in claims]))
+
+
+def _claim_in(pid: int, claim: object) -> Claim:
+    if isinstance(claim, list) and len(claim) == len(Claim._fields):
+        name, permit, caller = claim
+        if isinstance(name, str) and isinstance(permit, int) and isinstance(caller, str):
+            return Claim(bytes.fromhex(name), permit, f"{pid}:{caller}")
+    raise ValueError("it does not say what its caller holds")
+
+
 def hold(
     joined: Joined,
     notes: Notes,
     file: SharedFile,
-    name: bytes,
-    permits: int,
-    limit: float | None,
+    request: Request,
     timeout: float | None,
 ) -> NamedLease | None:
     """Ask the owner for a lease, and wait for it; None if it does not come in time.
 
     ``file`` is one that this process leases by.  Raises :class:`OwnerGone` if the lease is to be
-    asked for again, at the next owner.  Caller defers signals.
+    asked for again, at the next owner, or the wait was withdrawn; and :class:`DeadlockError`.
+    Caller defers signals.
     """
-    asked = {
+    name, limit = request.name, request.limit
+    asked: dict[str, Any] = {
         "name": name.hex(),
-        "permits": permits,
+        "permits": request.permits,
         "limit": None if limit is None else float(limit),
         "timeout": None if timeout is None else float(timeout),
     }
+    if joined.revision >= FINDS_DEADLOCKS:
+        waiter = request.waiter()
+        claims = [(one.name.hex(), one.permit, one.caller) for one in waiter.claims]
+        asked |= {"caller": waiter.caller, "label": waiter.label, "claims": claims}
     connection = joined.take()
     connection.switches = False  # a nested call may not expect others in the middle of this
     kept = clean = False
     try:
+        request.wait.can_end_by(connection.end)
         connection.look = joined.look
         answer = deferred.interruptible(
             lambda: connection.ask(lambda request: json_frame(HOLD, request, asked))
@@ -295,6 +331,7 @@ def hold(
         kept = True
         return lease
     finally:
+        request.wait.can_end_by(None)
         if not kept:
             connection.failed = not clean  # its end is the lease's end
             connection.look = None

@@ -15,6 +15,7 @@ from lsmkv.engine.db.tree.sharing import Sharing
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.format.batch import Operation, batch_header
 from lsmkv.engine.format.filenames import SHARED
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.shared.counting import MemberCounts
 from lsmkv.shared.system.shared_file import VERSIONS_OF_EPOCH, Head, SharedFile
 from lsmkv.shared.system.shared_page import SEQUENCE, VERSIONS, SharedPage
@@ -62,6 +63,8 @@ class Publishing(Sharing):
         """What members count."""
         self.waiting = False
         """Whether a member waits for the next write."""
+        self.names: Callable[[], list[LeasedName]] | None = None
+        """What the owner knows of leases with names."""
         self.release_unread: Callable[[], None] | None = None
         """Ends the leases that this process has taken as a member, and needs no more."""
         self.wake: Callable[[], None] | None = None
@@ -118,6 +121,9 @@ class Publishing(Sharing):
         for slot in self._noted:
             self.page.clear(slot)
         self._noted = []
+
+    def leased_names(self) -> list[LeasedName]:
+        return [] if self.names is None else self.names()
 
     def installed(self, numbers: frozenset[int]) -> None:
         before = self._numbers

@@ -20,7 +20,7 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.engine.db.admin.ingest import as_paths, ends_of
 from lsmkv.engine.db.db import DB
-from lsmkv.engine.db.handles.named_leases import NEVER, Holders, NamedLease
+from lsmkv.engine.db.handles.named_leases import NEVER, Holders, NamedLease, Request
 from lsmkv.engine.db.handles.transaction import Isolation, Transaction, refuse_unknown
 from lsmkv.engine.db.opening.open import MEMORY
 from lsmkv.engine.db.tree.log_holds import LogHold
@@ -247,8 +247,9 @@ class SharedDB(SharedHandle):
         """Who leases which versions of the store, and how much space that takes up.
 
         A member leases the version that it has read last, and those of its iterators and snapshots;
-        the owner keeps their tables.  The same at a member, which asks its owner.  Cost: a look at
-        each file of the directory, and at the descriptors of each member.
+        the owner keeps their tables.  ``names`` are the leases of locks and of other callers that
+        agree on a name.  The same at a member, which asks its owner.  Cost: a look at each file of
+        the directory, and at the descriptors of each member.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as place:
@@ -396,17 +397,19 @@ class SharedDB(SharedHandle):
         self._holders = Holders()
         self._notes = Notes()
 
-    def _take_lease(
-        self, name: bytes, permits: int, limit: float | None, timeout: float | None
-    ) -> NamedLease | None:
+    @property
+    def _lease_place(self) -> object:
+        return self._real_path
+
+    def _take_lease(self, request: Request, timeout: float | None) -> NamedLease | None:
         until = NEVER if timeout is None else time.monotonic() + timeout
-        while True:
+        while not request.wait.withdrawn:
             self._open_store()
             part = self._part
             left = None if timeout is None else max(0.0, until - time.monotonic())
             if isinstance(part, Owning):
                 try:
-                    return part.listener.leases.queue.take(name, permits, limit, left)
+                    return part.listener.leases.queue.take(request, left)
                 except ClosedError as error:
                     self._after_handover(part, error)
                     continue
@@ -418,11 +421,13 @@ class SharedDB(SharedHandle):
             if leases is None:
                 continue
             try:
-                return hold(part.joined, self._notes, leases.file, name, permits, limit, left)
+                return hold(part.joined, self._notes, leases.file, request, left)
             except OwnerGone:
-                self._rejoin(part)
+                if not request.wait.withdrawn:
+                    self._rejoin(part)
             except OSError as error:
                 raise_typed(error)
+        return None
 
     def _lease_number(self, number: int) -> Callable[[], None] | None:
         file = self._shared_file()

@@ -218,3 +218,29 @@ def test_an_entry_keeps_its_place(cache: lsmkv.Cache) -> None:
     cache["a"], cache["b"], cache["a"] = 1, 2, 3
     assert list(cache) == ["a", "b"]
     assert len(list(cache._db.iterator(prefix=ORDER))) == 2
+
+
+def test_an_entry_from_a_clock_that_was_ahead_expires(
+    cache: lsmkv.Cache, clock: StillClock
+) -> None:
+    """Its time counts from the first read after the clock was set back."""
+    clock.now += 1e7
+    cache.set("k", "v", expire=60, tag="t")
+    cache.set("plain", "v")
+    clock.now -= 1e7
+    assert cache.get("k", expire_time=True, tag=True) == ("v", clock.now + 60, "t")
+    clock.now += 30
+    assert cache.get("k", expire_time=True) == ("v", clock.now + 30)
+    clock.now += 31
+    assert cache.get("k") is None
+    assert cache["plain"] == "v"
+    assert cache.expire() == 1
+
+
+def test_an_entry_that_is_a_moment_ahead_stays_as_it_is(
+    cache: lsmkv.Cache, clock: StillClock
+) -> None:
+    cache.set("k", "v", expire=60)
+    stored = clock.now
+    clock.now -= 0.5
+    assert cache.get("k", expire_time=True) == ("v", stored + 60)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 from cache_users import CacheUser
@@ -16,7 +18,7 @@ from waiting import wait_until
 
 import lsmkv
 from lsmkv.cache.cache import Cache
-from lsmkv.cache.leased import Flights, lease_name
+from lsmkv.cache.leased import Flights, _label, lease_name, lease_of_task
 from lsmkv.cache.memoizing import MISSING
 
 User = Callable[[], CacheUser]
@@ -252,8 +254,9 @@ def test_a_task_waits_for_another_process_and_can_be_cancelled(
         for each in (task, cancelled):
             with pytest.raises(asyncio.CancelledError):
                 await each
+        assert waiting(shared_cache, name) == 0, "who was cancelled waits no longer"
         last = asyncio.create_task(slow())
-        while waiting(shared_cache, name) < 2:
+        while waiting(shared_cache, name) == 0:
             await asyncio.sleep(0.001)
         shared_cache["go"] = True
         return await last
@@ -288,3 +291,244 @@ def test_an_interrupted_block_keeps_nobody_out(
             assert not thread.is_alive(), f"kept out after an interrupt at step {interrupts}"
             assert errors == []
     assert interrupts > 20
+
+
+# Deadlocks, and waits with an end
+
+CIRCLE = """
+@cache.memoize("{mine}", lock=True)
+def mine():
+    cache["{mine} begun"] = 1
+    while "{other} begun" not in cache: time.sleep(0.001)
+    return "{mine} of " + other()
+
+@cache.memoize("{other}", lock=True)
+def other():
+    return "{other}"
+"""
+
+
+def outcomes_of_circle(answers: list[object]) -> None:
+    """One call has raised, and the other has computed both results."""
+    raised = [one for one in answers if str(one).startswith("DeadlockError")]
+    assert len(raised) == 1
+    assert "memoize ('p', None)" in str(raised[0])
+    assert "memoize ('q', None)" in str(raised[0])
+    assert [one for one in answers if one not in raised] in (["p of q"], ["q of p"])
+
+
+def test_functions_of_two_processes_that_call_each_other(shared_cache: Cache, user: User) -> None:
+    one, another = user(), user()
+    one(CIRCLE.format(mine="p", other="q"))
+    another(CIRCLE.format(mine="q", other="p"))
+    one.ask("result = mine()")
+    another.ask("result = mine()")
+    answers = [one.answer(), another.answer()]
+    outcomes_of_circle(answers)
+    (text,) = (str(one) for one in answers if str(one).startswith("DeadlockError"))
+    for each in (one, another):
+        assert f"process {each.process.pid} waits for" in text
+        assert f"which process {each.process.pid} holds" in text
+
+
+def test_functions_of_two_threads_that_call_each_other() -> None:
+    with Cache(shared=False) as cache:
+        answers: list[object] = []
+
+        def run(mine: str, other: str) -> None:
+            names = {"cache": cache, "time": time}
+            exec(CIRCLE.format(mine=mine, other=other), names)
+            compute: Any = names["mine"]
+            try:
+                answers.append(compute())
+            except lsmkv.DeadlockError as error:
+                answers.append(f"DeadlockError: {error}")
+
+        assert run_threads(lambda: run("p", "q"), lambda: run("q", "p")) == []
+        outcomes_of_circle(answers)
+
+
+def test_a_circle_closed_after_the_owner_has_died(shared_cache: Cache, user: User) -> None:
+    """The next owner has granted neither lease."""
+    directory = shared_cache.directory
+    owner, one, another = user(), user(), user()
+    shared_cache.close()
+    while owner("result = cache._db.role") == "member":
+        owner("cache['owner'] = 1")
+    for each, name in ((one, "a"), (another, "b")):
+        assert each("result = cache['owner']") == 1
+        each(f"held = Lock(cache, {name!r}); held.__enter__()")
+    owner.kill()
+    one.ask("Lock(cache, 'b').__enter__()")
+    with lsmkv.Cache(directory, eviction="none") as cache:
+        wait_until(lambda: any(name.waiters for name in names_of(cache)))
+        text = another("Lock(cache, 'a').__enter__()")
+        assert text.startswith("DeadlockError: deadlock: process")
+        another("held.release()")
+        assert one.answer() is None
+
+
+def names_of(cache: Cache) -> tuple[lsmkv.LeasedName, ...]:
+    db = cache._db
+    assert isinstance(db, lsmkv.SharedDB)
+    return db.leases().names
+
+
+def test_a_circle_of_a_transaction_and_a_function(shared_cache: Cache, user: User) -> None:
+    one = user()
+    one(COMPUTES.replace('return "done"', "cache.transact().__enter__()"))
+    one.ask("slow()")
+    wait_until(lambda: shared_cache.get("begun") == 1)
+    with shared_cache.transact():
+        shared_cache["go"] = True
+        wait_until(lambda: waiting(shared_cache, TRANSACT) == 1)
+
+        @shared_cache.memoize("slow", lock=True)
+        def slow() -> str:
+            return "here"
+
+        with pytest.raises(lsmkv.DeadlockError, match=r"holds; process .* waits for transact"):
+            slow()
+    assert one.answer() is None
+
+
+def test_a_task_that_asks_for_what_it_computes(shared_cache: Cache) -> None:
+    async def main() -> None:
+        @shared_cache.memoize("f", lock=True)
+        async def f(number: int) -> int:
+            return await f(1 - number)
+
+        with pytest.raises(lsmkv.DeadlockError, match="'f', 1, None") as error:
+            await f(1)
+        assert len(error.value.waits) == 1
+
+        @shared_cache.memoize("g", lock=True)
+        async def g() -> int:
+            return await g()
+
+        with pytest.raises(lsmkv.DeadlockError, match="'g', None"):
+            await g()
+
+    asyncio.run(main())
+
+
+def test_tasks_that_call_each_other(shared_cache: Cache) -> None:
+    async def main() -> None:
+        begun = {"p": asyncio.Event(), "q": asyncio.Event()}
+
+        def function(mine: str, other: str) -> Callable[[], Awaitable[str]]:
+            @shared_cache.memoize(mine, lock=True)
+            async def compute() -> str:
+                begun[mine].set()
+                await begun[other].wait()
+                return f"{mine} of {await functions[other]()}"
+
+            return compute
+
+        functions = {"p": function("p", "q"), "q": function("q", "p")}
+        found = await asyncio.gather(functions["p"](), functions["q"](), return_exceptions=True)
+        assert any(isinstance(one, lsmkv.DeadlockError) for one in found)
+
+    asyncio.run(main())
+
+
+def test_tasks_that_compute_other_results_wait_for_one(shared_cache: Cache) -> None:
+    calls: list[int] = []
+
+    async def main() -> None:
+        @shared_cache.memoize("shared part", lock=True)
+        async def shared_part() -> int:
+            calls.append(1)
+            await asyncio.sleep(0)
+            return 7
+
+        @shared_cache.memoize("whole", lock=True)
+        async def whole(number: int) -> int:
+            return number + await shared_part()
+
+        assert await asyncio.gather(*(whole(n) for n in range(8))) == list(range(7, 15))
+
+    asyncio.run(main())
+    assert calls == [1]
+
+
+def test_a_blocked_thread_keeps_its_tasks_from_releasing(shared_cache: Cache) -> None:
+    @shared_cache.memoize("f", lock=True)
+    def plain() -> None:
+        pass
+
+    @shared_cache.memoize("f", lock=True)
+    async def f() -> None:
+        plain()
+
+    with pytest.raises(lsmkv.DeadlockError):
+        asyncio.run(f())
+
+
+def test_who_waits_for_long_enough_raises_a_timeout_error(shared_cache: Cache, user: User) -> None:
+    one = user()
+    one(COMPUTES)
+    one.ask("result = slow()")
+    wait_until(lambda: shared_cache.get("begun") == 1)
+
+    @shared_cache.memoize("slow", lock=True, timeout=0.01)
+    def slow() -> str:
+        return "here"
+
+    @shared_cache.memoize("slow", lock=True, timeout=0.01)
+    async def slow_task() -> str:
+        return "here"
+
+    async def both() -> list[str | BaseException]:
+        return await asyncio.gather(slow_task(), slow_task(), return_exceptions=True)
+
+    with pytest.raises(TimeoutError, match=r"waited 0\.01 seconds for memoize") as error:
+        slow()
+    assert isinstance(error.value, lsmkv.IOError)
+    assert [type(one).__mro__[1] for one in asyncio.run(both())] == [lsmkv.IOError] * 2
+    with shared_cache.transact():
+        one_more = "with cache.transact(timeout=0.01): pass"
+        assert "waited 0.01 seconds for transact" in user()(one_more)
+    shared_cache["go"] = True
+    assert one.answer() == "done"
+    with pytest.raises(ValueError, match="requires lock=True"):
+        shared_cache.memoize(timeout=1)
+
+
+def test_a_task_that_is_cancelled_just_after_the_grant_releases(
+    shared_cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = shared_cache._lease(b"memoize", "k")
+    assert held is not None
+    name = lease_name(b"memoize", cache_key(shared_cache, "k"))
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        create = loop.create_future
+
+        def created() -> asyncio.Future[Any]:
+            future = create()
+            future.add_done_callback(lambda _: task.cancel())
+            return future
+
+        monkeypatch.setattr(loop, "create_future", created)
+        task = asyncio.create_task(lease_of_task(shared_cache, b"memoize", "k"))
+        while waiting(shared_cache, name) == 0:
+            await asyncio.sleep(0.001)
+        held.release()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert shared_cache._lease(b"memoize", "k", timeout=0) is not None
+
+
+def test_labels_are_short_whatever_the_key() -> None:
+    class Odd:
+        def __repr__(self) -> str:
+            raise ValueError("no")
+
+    assert _label(b"transact", None) == "transact"
+    assert _label(b"Lock", "report") == "Lock 'report'"
+    assert len(_label(b"memoize", ("f", "x" * 100_000, None))) < 200
+    assert "Odd instance" in _label(b"memoize", ("f", Odd(), None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,71 @@ def test_reads_are_counted(tmp_path: Path, clock: StillClock) -> None:
         cache["a"] = "again"
         assert [int.from_bytes(key[1:9], "big") for key in order(cache)] == [0, 0]
         assert cache.check() == []
+
+
+# Clocks that are set back
+
+YEAR = 365 * 86400.0
+
+
+@pytest.mark.parametrize("reopens", [False, True])
+@pytest.mark.parametrize("policy", ["least-recently-used", "least-recently-stored"])
+def test_entries_from_a_clock_that_was_ahead_are_evicted_first(
+    tmp_path: Path, clock: StillClock, policy: Any, reopens: bool
+) -> None:
+    cache = opened(tmp_path, clock, size_limit=50_000, eviction=policy)
+    clock.now += YEAR
+    for number in range(600):
+        cache["old", number] = b"v" * 100
+    clock.now -= YEAR
+    if reopens:
+        cache.close()
+        cache = opened(tmp_path, clock, size_limit=50_000, eviction=policy)
+    with cache:
+        for number in range(600):
+            clock.now += 1
+            cache["new", number] = b"v" * 100
+        kept = list(cache)
+        assert {kind for kind, _ in kept} == {"new"}
+        assert [number for _, number in kept] == list(range(600 - len(kept), 600))
+        assert cache.check() == []
+
+
+def test_reads_after_a_clock_was_set_back_count(tmp_path: Path, clock: StillClock) -> None:
+    with opened(tmp_path, clock, size_limit=50_000) as cache:
+        clock.now += YEAR
+        for number in range(60):
+            cache["old", number] = b"v" * 100
+        cache["old", 1]
+        clock.now -= YEAR
+        for number in range(600):
+            clock.now += 61
+            cache["old", 7]
+            cache["new", number] = b"v" * 100
+        assert ("old", 7) in cache
+        assert ("old", 8) not in cache
+
+
+def test_another_handle_stores_behind_what_a_clock_ahead_has_stored(
+    tmp_path: Path, clock: StillClock
+) -> None:
+    with lsmkv.Cache(tmp_path, clock=clock, size_limit=50_000, recency=0) as cache:
+        other = copy.copy(cache)
+        clock.now += YEAR
+        for number in range(100):
+            cache["old", number] = b"v" * 100
+        clock.now -= YEAR
+        for number in range(1000):
+            other["new", number] = b"v" * 100
+        assert {kind for kind, _ in cache} == {"new"}
+        other.close()
+
+
+def test_a_damaged_position_does_not_stop_the_clock(tmp_path: Path, clock: StillClock) -> None:
+    with opened(tmp_path, clock) as cache:
+        cache["k"] = 1
+        position = order(cache)[0][1:9]
+        for damage in (b"\xff" * 8, b"\x00", position + b"\0"):
+            cache._steps.see_position(damage)
+        cache["k"] = 2
+        assert int.from_bytes(order(cache)[0][1:9], "big") == int.from_bytes(position, "big") + 1

@@ -93,6 +93,7 @@ def test_json_of_another_kind(content: bytes) -> None:
         lsmkv.Error("anything"),
         lsmkv.ReadOnlyError("no"),
         NestedCallError("not here"),
+        lsmkv.DeadlockError([(7, "Lock 'a'"), (8, "transact")]),
         ValueError("a bad value"),
         TypeError("a bad type"),
     ],
@@ -140,6 +141,8 @@ def test_an_error_of_any_size_and_path_fits_into_a_frame() -> None:
         {"kind": "SystemExit", "text": "1"},
         {"errno": 10**30, "text": None, "path": 7},
         {"kind": "ComparatorMismatchError", "stored": 7, "path": []},
+        {"kind": "DeadlockError", "waits": 7},
+        {"kind": "DeadlockError", "waits": [7, [], ["x", "y"], [7, 7], [1, "a", 2]]},
     ],
 )
 def test_whatever_is_answered_as_an_error_is_one_of_ours(value: dict[str, object]) -> None:

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from others import Other, new
 from processes import IS_DARWIN
+from waiting import wait_until
 
 import lsmkv
+import lsmkv.owner
+from lsmkv.shared.leases import decoded
 
 Start = Callable[..., Other]
 
@@ -102,3 +105,35 @@ def test_a_process_that_is_no_member_any_more(path: Path, other: Start) -> None:
         assert of(report, None).bytes == report.bytes > 20_000
         reading("db.get(b'k')")
         assert of(db.leases(), reading.pid).bytes > 20_000
+
+
+def test_who_holds_leases_with_names_and_who_waits(path: Path, other: Start) -> None:
+    with new(path) as db:
+        one, another = other(), other()
+        one("lease = db._hold(b'n', label='Lock 1')")
+        another.ask("last = db._hold(b'n', label='Lock 1')")
+        wait_until(lambda: any(name.waiters for name in db.leases().names))
+        expected = (lsmkv.LeasedName("Lock 1", (one.pid,), (another.pid,)),)
+        assert db.leases().names == expected
+        assert one("db.leases().names") == repr(expected)
+        one("lease.release()")
+        assert another.answer() is None
+        assert db.leases().names == (lsmkv.LeasedName("Lock 1", (another.pid,), ()),)
+        assert decoded([0, []]).names == (), "what an older owner sends"
+
+
+def test_a_live_owner_publishes_who_waits(path: Path, other: Start) -> None:
+    with new(path, publish_stats=True) as db:
+        mine = db._hold(b"n", label="Lock 1")
+        assert mine is not None
+        waiter = other()
+        waiter.ask("lease = db._hold(b'n')")
+        expected = (lsmkv.LeasedName("Lock 1", (os.getpid(),), (waiter.pid,)),)
+        wait_until(lambda: published_names(path) == expected)
+        mine.release()
+        assert waiter.answer() is None
+
+
+def published_names(path: Path) -> tuple[lsmkv.LeasedName, ...]:
+    published = lsmkv.owner.read_owner(path).published
+    return () if published is None else published.leased_names

@@ -16,6 +16,7 @@ from others import Other, new
 from threads import background_of
 from waiting import wait_until
 
+import lsmkv
 from lsmkv import IOError, SharedDB
 from lsmkv.engine.db.handles.named_leases import NamedLease
 from lsmkv.shared.frames import FAILED, HEADER, HOLD, json_frame
@@ -32,9 +33,9 @@ def held(db: SharedDB, name: bytes = b"n", **arguments: Any) -> NamedLease:
     return lease
 
 
-def waiting(db: SharedDB) -> int:
-    """How many wait for ``n`` at the owner, this process."""
-    return db._part.listener.leases.queue.waiting(b"n")  # type: ignore[union-attr]
+def waiting(db: SharedDB, name: bytes = b"n") -> int:
+    """How many wait for a name at the owner, this process."""
+    return db._part.listener.leases.queue.waiting(name)  # type: ignore[union-attr]
 
 
 def test_processes_get_a_name_in_the_order_of_arrival(path: Path, other: Start) -> None:
@@ -286,6 +287,12 @@ def kill_owner(db: SharedDB) -> None:
         {"name": "00", "permits": 1, "limit": -1.0},
         {"name": "00", "permits": 1, "limit": "x"},
         {"name": "00", "permits": 1, "timeout": float("inf")},
+        {"name": "00", "permits": 1, "caller": 7},
+        {"name": "00", "permits": 1, "label": ["x"]},
+        {"name": "00", "permits": 1, "claims": {}},
+        {"name": "00", "permits": 1, "claims": [["zz", 0, "1"]]},
+        {"name": "00", "permits": 1, "claims": [["00", 0]]},
+        {"name": "00", "permits": 1, "claims": [["00", "0", "1"]]},
     ],
 )
 def test_a_malformed_hold_ends_the_connection(path: Path, asked: dict[str, object]) -> None:
@@ -295,6 +302,51 @@ def test_a_malformed_hold_ends_the_connection(path: Path, asked: dict[str, objec
         assert HEADER.unpack_from(answer)[1] == FAILED
         assert socket.recv(1) == b""
         db.put(b"k", b"v")
+
+
+def test_two_processes_that_want_what_the_other_holds(path: Path, other: Start) -> None:
+    with new(path) as db:
+        one, another = other(), other()
+        one("first = db._hold(b'a', owned=True, label='a')")
+        another("first = db._hold(b'b', owned=True, label='b')")
+        one.ask("second = db._hold(b'b', label='b')")
+        wait_until(lambda: waiting(db, b"b") == 1)
+        text = another("db._hold(b'a', label='a')")
+        assert text == (
+            f"DeadlockError: deadlock: process {another.pid} waits for a, which process {one.pid}"
+            f" holds; process {one.pid} waits for b, which process {another.pid} holds"
+        )
+        another("first.release()")
+        assert one.answer() is None
+
+
+def test_an_owner_that_does_not_know_the_waits(path: Path, other: Start) -> None:
+    """A member tells an owner of revision 1 nothing of them, and waits as before."""
+    with new(path) as db:
+        one = other()
+        one("db._part.joined.revision = 1")
+        one("first = db._hold(b'a', owned=True, label='a')")
+        assert db.leases().names == (lsmkv.LeasedName("b'a'", (one.pid,), ()),)
+        assert one("db._hold(b'a', timeout=0.01) is None") is True
+        one("first.release()")
+        assert held(db, b"a", timeout=0).release()
+
+
+def test_a_withdrawn_wait_of_a_member_leaves_the_queue(path: Path, other: Start) -> None:
+    with new(path) as db:
+        lease = held(db)
+        one = other()
+        one(
+            "import threading; from lsmkv.engine.db.handles.named_leases import Wait, thread_caller"
+        )
+        one("wait = Wait(thread_caller()); results = []")
+        one("waiting = threading.Thread(target=lambda: results.append(db._hold(b'n', wait=wait)))")
+        one("waiting.start()")
+        wait_until(lambda: waiting(db) == 1)
+        one("wait.withdraw(); waiting.join()")
+        assert one("results, db.get(b'k')") == ([None], None)
+        wait_until(lambda: waiting(db) == 0)
+        lease.release()
 
 
 def test_a_reader_gets_no_lease(path: Path, other: Start) -> None:

@@ -196,6 +196,9 @@ def sharing(path: pathlib.Path) -> None:
         db.batches("k")  # type: ignore[arg-type]
         assert_type(db.leases(), lsmkv.LeaseReport)
         assert_type(db.leases().bytes, int)
+        for name in db.leases().names:
+            assert_type(name, lsmkv.LeasedName)
+            assert_type(name.holders, tuple[int | None, ...])
         for lease in db.leases().leases:
             assert_type(lease, lsmkv.Lease)
             assert_type(lease.pid, int | None)
@@ -663,6 +666,7 @@ def failing(db: DB) -> None:
         assert_type(error, lsmkv.Error)
     kinds: list[type[lsmkv.Error]] = [
         lsmkv.ConflictError,
+        lsmkv.DeadlockError,
         lsmkv.ForeignFormatError,
         lsmkv.DirectoryReplacedError,
         lsmkv.IteratorInvalidError,

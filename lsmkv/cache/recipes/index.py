@@ -182,6 +182,7 @@ class Index(MutableMapping[Any, Any]):
         typed: bool = False,
         ignore: Collection[int | str] = (),
         lock: bool = False,
+        timeout: float | None = None,
     ) -> Callable[[Callable[P, R]], Memoized[P, R]]:
         """:meth:`lsmkv.Cache.memoize`.
 
@@ -191,7 +192,7 @@ class Index(MutableMapping[Any, Any]):
         ...     square(3), len(index)
         (9, 1)
         """
-        return self._cache.memoize(name, typed, ignore=ignore, lock=lock)
+        return self._cache.memoize(*(name, typed), ignore=ignore, lock=lock, timeout=timeout)
 
     def transact(self) -> AbstractContextManager[None]:
         """:meth:`lsmkv.Cache.transact`.

@@ -6,6 +6,11 @@ evicted, and who waits sleeps.  A process that dies releases all that it holds.
 If a signal handler raises in ``acquire``, as for Ctrl-C, the lock is not held; if it does in
 ``release``, the lock is released, or it is still held and can be released again.  The latter is
 rare: the signal came just before the call began.  A ``with`` block can end like that, too.
+
+Two ``with`` blocks that wait for each other's locks would wait for ever: the second one raises
+:class:`~lsmkv.DeadlockError`, across threads and processes.  A lock counts for that if its thread
+is going to release it: by the end of a ``with`` block, or since it is an :class:`RLock`; and if it
+does not ``expire``.  For all others there is ``acquire(timeout=...)``.
 """
 
 from __future__ import annotations
@@ -59,6 +64,7 @@ class _Named:
     """What the locks have in common."""
 
     _kind = b""
+    _permits = 1
     _unheld: str | None = None
     """What a release says that finds nothing held; None if it says nothing."""
 
@@ -77,7 +83,9 @@ class _Named:
     def _held_as(self) -> tuple[Any, ...]:
         return self._kind, _hashable(self._key), self._holder()
 
-    def _acquire(self, permits: int = 1) -> None:
+    def _acquire(self, timeout: float | None, owned: bool) -> bool:
+        """Wait for the lock; whether it came in time.  If it is ``owned``, this thread is going to
+        release it, and not any other: else a wait of this thread may end by that."""
         key = self._held_as()
         lease: NamedLease | None = None
         try:
@@ -87,10 +95,13 @@ class _Named:
                     self._key,
                     holder=self._holder(),
                     limit=self._expire,
-                    permits=permits,
+                    timeout=timeout,
+                    permits=self._permits,
+                    owned=owned and self._expire is None,
                 )
-                assert lease is not None
-                self._held.add(key, lease)
+                if lease is not None:
+                    self._held.add(key, lease)
+            return lease is not None
         except BaseException:  # perhaps by a signal handler, at the end of the section
             if lease is not None:
                 surely(partial(self._held.release, key))
@@ -100,16 +111,16 @@ class _Named:
         if not self._held.release(self._held_as()) and self._unheld is not None:
             raise AssertionError(self._unheld)
 
-    def acquire(self) -> None:
+    def acquire(self, timeout: float | None = None) -> bool:
         """Wait for the lock."""
-        raise NotImplementedError
+        return self._acquire(timeout, False)
 
     def release(self) -> None:
         """Release it."""
         surely(self._release)
 
     def __enter__(self) -> None:
-        self.acquire()
+        self._acquire(None, True)
 
     def __exit__(self, *error: object) -> None:
         surely(self._release)
@@ -133,7 +144,8 @@ class Lock(_Named):
     Any thread of the process that holds it may release it, by any ``Lock`` with its cache and key.
     ``expire`` is the number of seconds after which others get it in any case; ``tag`` changes
     nothing, since nothing is stored.  Cost: at a member of a shared store, a message to its owner
-    and back.  Raises :class:`~lsmkv.ClosedError` once the cache is closed.
+    and back.  Raises :class:`~lsmkv.ClosedError` once the cache is closed, and
+    :class:`~lsmkv.DeadlockError` where ``with`` blocks wait for each other.
 
     >>> import lsmkv
     >>> with lsmkv.Cache(shared=False) as cache:
@@ -146,9 +158,10 @@ class Lock(_Named):
 
     _kind = b"Lock"
 
-    def acquire(self) -> None:
-        """Wait for the lock, behind those who wait already."""
-        self._acquire()
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Wait for the lock, behind those who wait already; False if it is not free within
+        ``timeout`` seconds."""
+        return self._acquire(timeout, False)
 
     def release(self) -> None:
         """Release the lock.  Without effect if this process does not hold it."""
@@ -184,9 +197,10 @@ class RLock(_Named):
     def _holder(self) -> bytes | None:
         return thread_holder()
 
-    def acquire(self) -> None:
-        """Wait for the lock, unless this thread has it."""
-        self._acquire()
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Wait for the lock, unless this thread has it; False if it is not free within ``timeout``
+        seconds."""
+        return self._acquire(timeout, True)
 
     def release(self) -> None:
         """Release it once; ``AssertionError`` if this thread does not hold it."""
@@ -221,14 +235,15 @@ class BoundedSemaphore(_Named):
         tag: Any = None,
     ) -> None:
         super().__init__(cache, key, expire, tag)
-        self._value = value
+        self._permits = value
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return type(self), (self._cache, self._key, self._value, self._expire)
+        return type(self), (self._cache, self._key, self._permits, self._expire)
 
-    def acquire(self) -> None:
-        """Wait until fewer than ``value`` callers hold it."""
-        self._acquire(self._value)
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Wait until fewer than ``value`` callers hold it; False if that takes more than
+        ``timeout`` seconds."""
+        return self._acquire(timeout, False)
 
     def release(self) -> None:
         """Release it once; ``AssertionError`` if this process does not hold it."""

@@ -61,9 +61,9 @@ def memoize_stampede(
         @functools.wraps(function)
         def calls(*args: P.args, **kwargs: P.kwargs) -> R:
             def compute() -> R:
-                begun = time.time()
+                begun = time.monotonic()
                 result = function(*args, **kwargs)
-                cache.set(key, (result, time.time() - begun), expire=expire, tag=tag)
+                cache.set(key, (result, time.monotonic() - begun), expire=expire, tag=tag)
                 return result
 
             key = cache_key(*args, **kwargs)
@@ -72,7 +72,7 @@ def memoize_stampede(
                 return compute()
             result, seconds = found
             early = -seconds * beta * math.log(1.0 - random.random())
-            if expiry is not None and early >= expiry - time.time():
+            if expiry is not None and early >= expiry - cache._clock():
                 mark = (*key, _MARK)
                 if cache.add(mark, None, expire=max(seconds, 0.001)):
                     threading.Thread(target=compute, daemon=True).start()

@@ -16,7 +16,15 @@ from typing import Any, NoReturn, Self, TypeVar, Unpack
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.engine.db.handles.named_leases import Holders, NamedLease, NamedLeases, checked
+from lsmkv.engine.db.handles.named_leases import (
+    Holders,
+    NamedLease,
+    NamedLeases,
+    Request,
+    Wait,
+    checked,
+    thread_caller,
+)
 from lsmkv.engine.db.handles.transaction_turns import Turns
 from lsmkv.engine.db.opening.dropped import RecoveryReport
 from lsmkv.engine.db.opening.open import OpenStore, import_late_parts, open_store
@@ -302,26 +310,39 @@ class Handle:
         timeout: float | None = None,
         limit: float | None = None,
         permits: int = 1,
+        label: str = "",
+        wait: Wait | None = None,
+        owned: bool = False,
     ) -> NamedLease | None:
         """Wait for a named lease; None if it does not come within ``timeout`` seconds.
 
         It ends after ``limit`` seconds, if not before.  At most ``permits`` callers have it.  A
-        ``holder`` that has it gets it once more.  Raises :class:`ClosedError` if the store is
-        closed, before or meanwhile, and ``ValueError`` for other arguments.  Caller defers signals.
+        ``holder`` that has it gets it once more.  ``label`` is what messages call it.  Who asks is
+        the calling thread, or that of ``wait``; if it is ``owned``, nobody else releases it.
+        Raises :class:`ClosedError` if the store is closed, before or meanwhile,
+        :class:`DeadlockError` if the wait cannot end, and ``ValueError`` for other arguments.
+        Caller defers signals.
         """
         checked(name, permits, limit, timeout)
         self._open_store()
         lease = self._holders.held(name, holder)
         if lease is None:
-            lease = self._take_lease(name, permits, limit, timeout)
+            wait = Wait(thread_caller()) if wait is None else wait
+            request = Request(name, permits, limit, label, wait, self._lease_place)
+            lease = self._take_lease(request, timeout)
             if lease is not None:
                 self._holders.note(lease, holder)
+                if owned:
+                    lease.belong_to(wait.caller, self._lease_place)
         return lease
 
-    def _take_lease(
-        self, name: bytes, permits: int, limit: float | None, timeout: float | None
-    ) -> NamedLease | None:
-        return self._leases.take(name, permits, limit, timeout)
+    @property
+    def _lease_place(self) -> object:
+        """What all handles have in common that grant the same leases."""
+        return self._leases
+
+    def _take_lease(self, request: Request, timeout: float | None) -> NamedLease | None:
+        return self._leases.take(request, timeout)
 
     # Leases on numbers, which only processes that share a store need
 

@@ -46,6 +46,9 @@ get_ident: Final[Any] = system.get_ident
 get_native_id: Final[Any] = getattr(system, "get_native_id", get_ident)
 """The system's number of the calling thread; in a browser, which has none, that of
 :data:`get_ident`."""
+ThreadLocal: Final[Any] = system._local
+"""A class of objects that have attributes of their own in each thread, and the same in all of its
+greenlets."""
 pause: Final[Any] = second_instance("time").sleep
 """Wait that many seconds, and let other threads run meanwhile, but no other greenlet of this
 thread."""

@@ -24,6 +24,7 @@ from lsmkv.tools.top.watch import RECENT, Watch
 
 _EVERY = 0.5  # seconds between two looks
 _MOST_PROCESSES = 7
+_MOST_LEASES = 5
 _DARK, _LIGHT = "textual-dark", "textual-light"
 
 
@@ -75,8 +76,8 @@ class TopApp(App[None]):
     #nothing { padding: 1 2; height: 1fr; display: none; }
     PanelView { border: round $primary; border-title-color: $text-primary; padding: 0 1; }
     #operations { height: 8; }
-    #processes { display: none; }
-    .shared #processes { display: block; }
+    #processes, #leases { display: none; }
+    .shared #processes, .leased #leases { display: block; }
     #figures { height: 7; }
     #figures PanelView { width: 1fr; height: 100%; }
     #charts { height: 1fr; display: none; }
@@ -113,6 +114,7 @@ class TopApp(App[None]):
             for name, panel, title in (
                 ("operations", panels.operations, f"Operations, {recent}"),
                 ("processes", panels.processes, f"Processes, {recent}"),
+                ("leases", panels.leases, "Leases with names"),
                 ("hits", panels.caches, "Hits"),
                 ("filters", panels.filters, "Filters"),
                 ("writes", panels.writes, "Written"),
@@ -132,6 +134,7 @@ class TopApp(App[None]):
             with VerticalScroll(id="panels"):
                 yield shown["operations"]
                 yield shown["processes"]
+                yield shown["leases"]
                 yield Horizontal(shown["hits"], shown["filters"], shown["writes"], id="figures")
                 yield Horizontal(shown["throughput"], shown["latency"], id="charts")
                 yield Horizontal(shown["background"], shown["levels"], id="store")
@@ -157,6 +160,9 @@ class TopApp(App[None]):
         processes = len(figures.processes(watch))
         self._all.set_class(processes > 0, "shared")
         self._panels["processes"].styles.height = 3 + min(processes, _MOST_PROCESSES)
+        leases = len(figures.leases(watch))
+        self._all.set_class(leases > 0, "leased")
+        self._panels["leases"].styles.height = 3 + min(leases, _MOST_LEASES)
         if watch.published is None:
             self._nothing.update(explanation(watch))
         for panel in self._panels.values():

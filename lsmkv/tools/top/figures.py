@@ -7,6 +7,7 @@ inspect`` in the browser.  Every function takes a watch; where nothing is publis
 from __future__ import annotations
 
 import time
+from collections import Counter
 from itertools import zip_longest
 from typing import Final, Literal, NamedTuple
 
@@ -231,6 +232,30 @@ def processes(watch: Watch) -> list[ProcessFigures]:
         )
         for one, all_of_it in rows
     ]
+
+
+class LeaseFigures(NamedTuple):
+    """A lease with a name: a lock of a cache, say."""
+
+    name: str
+    holders: str
+    waiters: str
+    """Process ids."""
+
+
+def leases(watch: Watch) -> list[LeaseFigures]:
+    """The leases with names of a shared store, those first that processes wait for."""
+    published = watch.published
+    return [
+        LeaseFigures(printable(one.name), _pids(one.holders), _pids(one.waiters))
+        for one in (() if published is None else published.leased_names)
+    ]
+
+
+def _pids(pids: tuple[int | None, ...]) -> str:
+    """Process ids; how many waits each has if there are several."""
+    counted = Counter("?" if pid is None else f"{pid}" for pid in pids)
+    return " ".join(pid if n == 1 else f"{pid} x {n}" for pid, n in counted.items()) or "-"
 
 
 def totals(watch: Watch) -> list[float]:

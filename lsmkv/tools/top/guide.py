@@ -21,6 +21,12 @@ HELP: tuple[tuple[str, str], ...] = (
         " this one. Above, the Gets of all are counted, and the owner's are timed.",
     ),
     (
+        "Leases with names",
+        "Locks, transactions and memoize(lock=True) of a cache: the process ids of those who hold"
+        " each and of those who wait. An owner does not know who holds what an earlier one has"
+        " granted: ?.",
+    ),
+    (
         "Hits",
         "Data blocks found in the block cache; Gets that the row cache or a memtable answered; Gets"
         " that found their key.",

@@ -80,6 +80,31 @@ def processes(watch: Watch, width: int, height: int) -> Content:
     return _joined(lines)
 
 
+def leases(watch: Watch, width: int, height: int) -> Content:
+    """Leases with names, who holds them and who waits, as many as there is room for."""
+    found = figures.leases(watch)
+    pids = min(20, max(3, (width - 2) // 3))
+    name = max(3, width - 2 * pids - 2)
+    heading = figures.LeaseFigures("lease", "held by", "waits")
+    lines = [Content.styled(_lease(heading, name, pids), DIM)]
+    room = max(1, height - 1)
+    for one in found if len(found) <= room else found[: room - 1]:
+        line = _lease(one, name, pids)
+        lines.append(Content.styled(line, DIM if one.waiters == "-" else ""))
+    if len(found) > room:
+        lines.append(Content.styled(f"and {len(found) - room + 1:,} more", DIM))
+    return _joined(lines)
+
+
+def _lease(one: figures.LeaseFigures, name: int, pids: int) -> str:
+    held, waits = _cut(one.holders, pids), _cut(one.waiters, pids)
+    return f"{_cut(one.name, name):{name}} {held:>{pids}} {waits:>{pids}}"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
 def caches(watch: Watch, width: int, height: int) -> Content:
     """Where Gets were answered, and where blocks were found."""
     return _pairs(width, figures.caches(watch))

@@ -21,5 +21,6 @@ def owner_as_dict(owner: Owner) -> dict[str, Any]:
                 name: times_as_dict(found) for name, found in published.latencies.items()
             },
             "processes": processes_as_dicts(published.processes),
+            "leased_names": [one._asdict() for one in published.leased_names],
         }
     return plain

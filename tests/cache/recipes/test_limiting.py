@@ -107,3 +107,23 @@ def test_a_clock_that_was_set_back_ends_no_throttle(shared_cache: Cache) -> None
         return now[0]
 
     assert [call(), call()] == pytest.approx([0.5, 1.0])
+
+
+@pytest.mark.parametrize("jump", [1e9, -1e9])
+def test_a_throttle_waits_at_most_its_period_whatever_the_clock_does(
+    shared_cache: Cache, jump: float
+) -> None:
+    now, waits = [1e9], [0.0]
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        now[0] += seconds
+
+    @throttle(shared_cache, 1, 5, time_func=lambda: now[0], sleep_func=sleep)
+    def call() -> None:
+        now[0] += jump
+
+    for _ in range(5):
+        call()
+    assert max(waits) <= 5
+    assert sum(waits) <= 25

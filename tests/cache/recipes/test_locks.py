@@ -14,7 +14,9 @@ import pytest
 from cache_users import CacheUser
 from interrupts import Interrupt, interrupt, interrupted_at_each_step
 from threads import background_of, run_threads
+from waiting import wait_until
 
+from lsmkv import DeadlockError, LeasedName, SharedDB
 from lsmkv.cache.cache import Cache
 from lsmkv.cache.recipes import BoundedSemaphore, Lock, RLock
 
@@ -204,3 +206,57 @@ def test_a_wait_for_a_lock_is_interrupted(cache: Cache, kind: Callable[..., Any]
     finally:
         signal.signal(signal.SIGALRM, handler)
     assert errors == []
+
+
+# Waits with an end
+
+
+@KINDS
+def test_who_waits_for_long_enough_gets_false(
+    shared_cache: Cache, user: User, kind: Callable[..., Any]
+) -> None:
+    one = user()
+    one(f"lock = {kind.__name__}(cache, 'n'); result = lock.acquire()")
+    lock = kind(shared_cache, "n")
+    assert lock.acquire(timeout=0.01) is False
+    assert lock.acquire(timeout=0) is False
+    one("lock.release()")
+    assert lock.acquire(timeout=60) is True
+    lock.release()
+    assert is_free(lock)
+
+
+@KINDS
+def test_blocks_of_two_processes_that_wait_for_each_other(
+    shared_cache: Cache, user: User, kind: Callable[..., Any]
+) -> None:
+    one = user()
+    one(f"a, b = {kind.__name__}(cache, 'a'), {kind.__name__}(cache, 'b'); a.__enter__()")
+    with kind(shared_cache, "b"):
+        one.ask("b.__enter__()")
+        wait_until(lambda: any(name.waiters for name in names_of(shared_cache)))
+        with (
+            pytest.raises(DeadlockError, match=f"{kind.__name__} 'a', which process"),
+            kind(shared_cache, "a"),
+        ):
+            pass
+    assert one.answer() is None
+
+
+def names_of(cache: Cache) -> tuple[LeasedName, ...]:
+    db = cache._db
+    assert isinstance(db, SharedDB)
+    return db.leases().names
+
+
+@pytest.mark.parametrize("kind", [Lock, BoundedSemaphore])
+def test_what_any_thread_may_release_is_no_deadlock(
+    shared_cache: Cache, kind: Callable[..., Any]
+) -> None:
+    lock = kind(shared_cache, "n")
+    lock.acquire()
+    assert lock.acquire(timeout=0.01) is False
+    with pytest.raises(DeadlockError), kind(shared_cache, "m"), kind(shared_cache, "m"):
+        pass
+    with Lock(shared_cache, "k", expire=0.01), Lock(shared_cache, "k", expire=0.01):
+        pass

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from still_clocks import StillClock
 from waiting import wait_until
 
 from lsmkv.cache.cache import Cache
@@ -52,3 +53,20 @@ def test_arguments_and_names(shared_cache: Cache) -> None:
     assert shared_cache.evict("t") == 1
     with pytest.raises(TypeError, match="callable"):
         memoize_stampede(shared_cache, function)  # type: ignore[arg-type]
+
+
+def test_the_clock_of_the_cache_and_no_jump_of_it_counts(
+    cache: Cache, clock: StillClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @memoize_stampede(cache, expire=60, name="f")
+    def function() -> int:
+        clock.now += 1e7  # the clock is set while it computes
+        return len(early)
+
+    early: list[object] = []
+    assert function() == 0
+    assert cache[function.__cache_key__()][1] < 60
+    monkeypatch.setattr(stampede.threading, "Thread", lambda **given: early.append(given))
+    monkeypatch.setattr(stampede.random, "random", lambda: 0.5)
+    assert function() == 0
+    assert early == [], "it does not expire soon"

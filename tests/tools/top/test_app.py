@@ -12,6 +12,7 @@ import pytest
 from textual.pilot import Pilot
 from watching import Owner, busy_owner, shared_owner
 
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.tools.top.app import Help, PanelView, TopApp
 
 
@@ -81,6 +82,18 @@ async def test_processes_of_a_shared_store_are_shown(size: tuple[int, int]) -> N
             assert "p99" in heading
             assert any(said in line for line in lines)
             assert max(map(len, lines)) <= size[0]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_leases_with_names_are_shown(size: tuple[int, int]) -> None:
+    owner = shared_owner(1)
+    owner.publish(leased_names=(LeasedName("Lock 'report'", (4711,), (4712, 4713)),))
+    owner.look()
+    async with screen(owner, size) as (app, _):
+        assert "Leases with names" in titles(app)
+        (line,) = [line for line in shown(app) if "Lock 'report'" in line]
+        assert "4711" in line
+        assert "4712 4713" in line
 
 
 async def test_a_narrow_terminal_scrolls() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from watching import Owner, busy_owner, shared_owner
 
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.tools.top import figures
 
 
@@ -19,7 +20,7 @@ def test_no_figures_give_no_text() -> None:
     watch = Owner().look()
     for tell in (
         *(figures.operations, figures.caches, figures.filters, figures.writes),
-        *(figures.background, figures.levels, figures.totals, figures.processes),
+        *(figures.background, figures.levels, figures.totals, figures.processes, figures.leases),
     ):
         assert tell(watch) == []
     assert figures.explanation(watch).call == "lsmkv.DB('store', publish_stats=True)"
@@ -49,6 +50,20 @@ def test_processes_of_a_shared_store() -> None:
     get = figures.operations(owner.watch)[0]
     assert get.each_second == "1,010"  # of all processes
     assert figures.processes(busy_owner(publications=2).watch) == []
+
+
+def test_leases_with_names() -> None:
+    names = (
+        LeasedName("memoize ('f', 1)", (7,), (8, 8, 9)),
+        LeasedName("Lock 'a\x1b'", (None, 7), ()),
+    )
+    owner = Owner()
+    owner.publish(leased_names=names)
+    assert figures.leases(owner.look()) == [
+        figures.LeaseFigures("memoize ('f', 1)", "7", "8 x 2 9"),
+        figures.LeaseFigures("Lock 'a\\x1b'", "? 7", "-"),
+    ]
+    assert figures.leases(busy_owner(publications=2).watch) == []
 
 
 def test_stalls_are_bad() -> None:

@@ -51,5 +51,6 @@ def test_a_hostile_path_is_escaped() -> None:
 
 def test_every_panel_is_explained() -> None:
     assert [heading for heading, _ in HELP] == [
-        *("Operations", "Processes", "Hits", "Filters", "Written", "Background", "Keys"),
+        *("Operations", "Processes", "Leases with names", "Hits", "Filters", "Written"),
+        *("Background", "Keys"),
     ]

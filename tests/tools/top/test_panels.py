@@ -6,6 +6,7 @@ import pytest
 from watching import Owner, busy_owner
 
 from lsmkv.engine.db.observe.published import CompactionUnderWay
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.tools.top import panels
 
 ALL = (
@@ -145,3 +146,16 @@ def test_charts(busy: Owner) -> None:
     assert [len(line) for line in lines[1:]] == [40] * 4
     assert lines[-1].strip()
     assert panels.get_latency(busy.watch, 40, 5).plain.startswith("up to 42 us")
+
+
+def test_leases_with_names() -> None:
+    owner = Owner()
+    owner.publish(
+        leased_names=tuple(LeasedName(f"Lock 'key {n}'", (7,), (8,) * (n < 3)) for n in range(9))
+    )
+    owner.look()
+    lines = words(panels.leases, owner, 78, 6)
+    assert lines[:2] == ["lease held by waits", "Lock 'key 0' 7 8"]
+    assert lines[4:] == ["Lock 'key 3' 7 -", "and 5 more"]
+    for width in (22, 36, 56, 116):
+        assert max(map(len, panels.leases(owner.watch, width, 6).plain.splitlines())) <= width

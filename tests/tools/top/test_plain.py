@@ -6,6 +6,7 @@ import json
 
 from watching import Owner, busy_owner, shared_owner
 
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.tools.top.plain import owner_as_dict
 
 
@@ -34,6 +35,13 @@ def test_processes_of_a_shared_store() -> None:
     assert 40_000 <= member["writes"]["p99"] < 41_300
     assert gone["counters"]["gets"] == 7
     assert gone["without_owner"]["count"] == 2
+
+
+def test_leases_with_names() -> None:
+    owner = Owner()
+    owner.publish(leased_names=(LeasedName("transact", (7, None), (8,)),))
+    plain = json.loads(json.dumps(owner_as_dict(owner.look().owner)))["published"]
+    assert plain["leased_names"] == [{"name": "transact", "holders": [7, None], "waiters": [8]}]
 
 
 def test_an_owner_that_publishes_nothing_or_is_gone() -> None:

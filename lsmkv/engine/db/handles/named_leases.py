@@ -16,6 +16,15 @@ one store, at the process that has it open for writing; :class:`NamedLease` is w
 * A caller that names a ``holder`` gets a lease which it has already once more, at no cost; that
   many releases end it.  Handles have holders of their own.
 * A waiting thread sleeps until it is woken.
+* A wait that cannot end raises :class:`DeadlockError`: all who hold the name wait themselves, and
+  at last for what this caller holds.
+
+**Deadlocks.**  A thread, or a task, waits for one lease at a time: a :class:`Caller`.  A wish says
+which leases its caller holds (:class:`Claim`), so the waits of a name are all that the queue needs
+to find a cycle, also just after the owner has changed.  Only a caller that holds something can
+close one: the search begins with its wish, and costs nothing to those that hold nothing.  A lease
+counts that its own caller is going to release: a ``with`` block, say.  One that any thread may
+release does not.  Left out: cycles through the leases of two stores, and through other locks.
 
 No lock is held while somebody waits or is answered.  A signal handler or finalizer may release a
 lease; it may not take one, since its own thread may be in the middle of this.
@@ -28,15 +37,17 @@ noted the lease when the section ends: else an exception in between would lose i
 from __future__ import annotations
 
 import heapq
+import itertools
 import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from lsmkv.engine.errors import ClosedError, NestedCallError
+from lsmkv.engine.errors import ClosedError, DeadlockError, NestedCallError
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.engine.util.signals import deferred
-from lsmkv.engine.util.threads import ThreadLock
+from lsmkv.engine.util.threads import ThreadLocal, ThreadLock
 from lsmkv.engine.util.ticket import Ticket
 
 NEVER: Final = float("inf")
@@ -54,6 +65,31 @@ Inherited = Callable[[bytes, int], bool]
 """Whether a permit of a name is held by a lease that an earlier owner has granted."""
 
 
+_MOST_CLAIMS: Final = 64
+"""Leases of one caller that are looked at for deadlocks."""
+_LONGEST_LABEL: Final = 200
+
+
+class Claim(NamedTuple):
+    """A lease that a waiting caller holds."""
+
+    name: bytes
+    permit: int
+    caller: str
+
+
+class Waiter(NamedTuple):
+    """Who has a wish."""
+
+    pid: int
+    caller: str = ""
+    """The caller, among those of all processes."""
+    label: str = ""
+    """What the lease is for, as messages call it."""
+    claims: tuple[Claim, ...] = ()
+    """What the caller holds while it waits."""
+
+
 class Wish:
     """A caller's place in the queue of a name, and its lease once it is granted."""
 
@@ -64,8 +100,12 @@ class Wish:
         limit: float | None,
         until: float,
         wake: Callable[[Wish], None],
+        waiter: Waiter | None = None,
     ) -> None:
         """``wake`` is called once, when the wish is granted or over."""
+        self.waiter: Waiter = Waiter(os.getpid()) if waiter is None else waiter
+        self.deadlock: DeadlockError | None = None
+        """Why it was given up, if that is the reason."""
         self.name = name
         self.permits = permits
         self.limit = limit
@@ -126,6 +166,8 @@ class NamedLeases:
             if wish.until < NEVER:
                 heapq.heappush(self._events, (wish.until, wish.name))
             self._settle(wish.name, time.monotonic(), woken)
+            if wish.waiter.claims and wish.permit < 0 and not wish.over:
+                self._refuse_deadlock(wish, name, woken)
             earlier = self._first_event() < first
         self._finish(woken, earlier)
 
@@ -198,6 +240,12 @@ class NamedLeases:
         state = self._names.get(name)
         return 0 if state is None else len(state.queue)
 
+    def names(self) -> list[LeasedName]:
+        """Who holds and who waits, names with waiting callers first."""
+        with self._lock.guard:
+            found = [_described(key, name) for key, name in self._names.items()]
+        return sorted(found, key=_by_waiters)
+
     def check(self) -> None:
         """Raise ``AssertionError`` unless the queue is as it must be; for tests."""
         waiting = 0
@@ -259,6 +307,44 @@ class NamedLeases:
         if not name.holders and not name.queue:
             del self._names[key]
 
+    def _refuse_deadlock(self, wish: Wish, name: _Name, woken: list[Wish]) -> None:
+        """Give up a wish that closes a cycle.  Caller holds the lock."""
+        claimed: dict[tuple[bytes, int], Wish] = {}
+        for state in self._names.values():
+            for one in state.queue:
+                for claim in one.waiter.claims:
+                    if self._is_held(claim):
+                        claimed[claim.name, claim.permit] = one
+        # Each wish is granted when one permit of its name is released: all have to be stuck.
+        stuck = [wish]
+        for one in stuck:
+            for permit in range(one.permits):
+                holder = claimed.get((one.name, permit))
+                if holder is None:
+                    return
+                if holder not in stuck:
+                    stuck.append(holder)
+        cycle: list[Wish] = []
+        at = wish
+        while at not in cycle:
+            cycle.append(at)
+            at = claimed[at.name, 0]
+        wish.deadlock = DeadlockError([(one.waiter.pid, _label(one)) for one in cycle])
+        wish.over = True
+        self._wishes -= 1
+        name.queue.remove(wish)
+        if not name.holders and not name.queue:
+            del self._names[wish.name]
+        woken.append(wish)
+
+    def _is_held(self, claim: Claim) -> bool:
+        """Whether the caller of a claim has that lease, from this queue or from the one before."""
+        name = self._names.get(claim.name)
+        holder = None if name is None else name.holders.get(claim.permit)
+        if holder is not None:
+            return holder.waiter.caller == claim.caller
+        return self._inherited is not None and self._inherited(claim.name, claim.permit)
+
     def _free_permit(self, name: _Name, wish: Wish, now: float) -> int:
         """A permit for a wish; -1 if there is none."""
         if len(name.holders) >= wish.permits:
@@ -287,19 +373,21 @@ class NamedLeases:
 
     # Waiting in this process
 
-    def take(
-        self, name: bytes, permits: int, limit: float | None, timeout: float | None
-    ) -> NamedLease | None:
-        """Wait for a lease; None if it does not come within ``timeout`` seconds.
+    def take(self, request: Request, timeout: float | None) -> NamedLease | None:
+        """Wait for a lease; None if it does not come within ``timeout`` seconds, or the request is
+        withdrawn.
 
-        Raises :class:`ClosedError` if the queue is closed, before or meanwhile.
+        Raises :class:`ClosedError` if the queue is closed, before or meanwhile, and
+        :class:`DeadlockError`.
         """
         until = NEVER if timeout is None else time.monotonic() + timeout
         ticket = Ticket()
-        wish = Wish(name, permits, limit, until, _Waker(ticket).wake)
+        name, permits, limit = request.name, request.permits, request.limit
+        wish = Wish(name, permits, limit, until, _Waker(ticket).wake, request.waiter())
         with deferred:
             try:
                 self.ask(wish)
+                request.wait.can_end_by(partial(self.end, wish))
                 while wish.permit < 0 and not wish.over:
                     seconds = self.advance() - time.monotonic()
                     wait = partial(ticket.acquire_soon, max(0.0, min(seconds, _LOOK_EVERY)))
@@ -307,11 +395,30 @@ class NamedLeases:
             except BaseException:
                 self.end(wish)
                 raise
+        if wish.deadlock is not None:
+            raise wish.deadlock
         if wish.permit >= 0:
             return NamedLease(name, wish.permit, wish.deadline, LocalEnd(self, wish))
         if self._closed:
             raise ClosedError("the database is closed")
         return None
+
+
+def _label(wish: Wish) -> str:
+    return wish.waiter.label or repr(wish.name)
+
+
+def _described(key: bytes, name: _Name) -> LeasedName:
+    wishes = [*name.holders.values(), *name.queue]
+    held: list[int | None] = [one.waiter.pid for one in name.holders.values()]
+    waiters = tuple([one.waiter.pid for one in name.queue])
+    if waiters and len(held) < name.queue[0].permits:
+        held.append(None)  # who waits although a permit is free waits for what is inherited
+    return LeasedName(_label(wishes[0]), tuple(held), waiters)
+
+
+def _by_waiters(one: LeasedName) -> tuple[int, str]:
+    return -len(one.waiters), one.name
 
 
 class _Waker:
@@ -350,6 +457,101 @@ class LocalEnd(LeaseEnd):
         return self._leases.end(self._wish)
 
 
+class Caller:
+    """A thread, or a task: what holds leases, and waits for one at a time."""
+
+    def __init__(self, thread: Caller | None = None) -> None:
+        """``thread`` is the one in which a task runs: while it waits, the task does not go on."""
+        self._number: int = next(_numbers)
+        self._thread = thread
+        self.leases: list[NamedLease] = []
+        """Those that it is going to release."""
+
+    def note(self, lease: NamedLease) -> None:
+        """It has taken a lease."""
+        self.leases.append(lease)
+        if self._thread is not None:
+            self._thread.note(lease)
+
+    def drop(self, lease: NamedLease) -> None:
+        """The lease is released."""
+        if lease in self.leases:
+            self.leases.remove(lease)
+        if self._thread is not None:
+            self._thread.drop(lease)
+
+    @property
+    def name(self) -> str:
+        """What it is called among the callers of all processes."""
+        return f"{os.getpid()}.{self._number}"
+
+    def claims(self, place: object) -> tuple[Claim, ...]:
+        """What it holds, of the leases that are granted there."""
+        held = [one for one in list(self.leases) if one.place == place and one.held]
+        return tuple([Claim(one.name, one.permit, one.caller) for one in held[-_MOST_CLAIMS:]])
+
+
+_numbers: Final = itertools.count()
+_this_thread: Final[Any] = ThreadLocal()
+
+
+def thread_caller() -> Caller:
+    """The calling thread."""
+    caller: Caller | None = getattr(_this_thread, "caller", None)
+    if caller is None:
+        caller = _this_thread.caller = Caller()
+    return caller
+
+
+class Wait:
+    """A caller's wait for a lease, which another thread may withdraw."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.caller = caller
+        self.withdrawn = False
+        self._lock = ThreadLock()
+        self._end: Callable[[], object] | None = None
+
+    def can_end_by(self, end: Callable[[], object] | None) -> None:
+        """``end`` ends the wait that has just begun; None, since it is over."""
+        with self._lock.guard:
+            self._end = end
+            if self.withdrawn and end is not None:
+                end()
+
+    def withdraw(self) -> None:
+        """Leave the queue now; the thread that waits goes on soon."""
+        with self._lock.guard:
+            self.withdrawn = True
+            if self._end is not None:
+                self._end()
+
+
+class Request:
+    """A lease that is asked for, perhaps of one owner after the other."""
+
+    def __init__(
+        self,
+        name: bytes,
+        permits: int,
+        limit: float | None,
+        label: str,
+        wait: Wait,
+        place: object,
+    ) -> None:
+        self.name = name
+        self.permits = permits
+        self.limit = limit
+        self.wait = wait
+        self._label = label
+        self._place = place
+
+    def waiter(self) -> Waiter:
+        """Who asks for it, and what that caller holds now."""
+        caller, label = self.wait.caller, self._label[:_LONGEST_LABEL]
+        return Waiter(os.getpid(), caller.name, label, caller.claims(self._place))
+
+
 class NamedLease:
     """A named lease that this process holds, until :meth:`release`."""
 
@@ -363,6 +565,11 @@ class NamedLease:
         self._count = 1
         self._pid = os.getpid()
         self._noted: tuple[dict[tuple[bytes, bytes], NamedLease], tuple[bytes, bytes]] | None = None
+        self._owner: Caller | None = None
+        self.caller = ""
+        """What the caller is called that is going to release it."""
+        self.place: object = None
+        """Where it was granted, if there is such a caller."""
 
     @property
     def held(self) -> bool:
@@ -383,6 +590,11 @@ class NamedLease:
         leases[key] = self
         self._noted = leases, key
 
+    def belong_to(self, caller: Caller, place: object) -> None:
+        """Note the caller that is going to release it."""
+        self.caller, self.place, self._owner = caller.name, place, caller
+        caller.note(self)
+
     def release(self) -> bool:
         """Release it; as often as it was taken.  Whether it was held until now.
 
@@ -401,6 +613,8 @@ class NamedLease:
                 leases, key = noted
                 if leases.get(key) is self:
                     del leases[key]
+            if self._owner is not None:
+                self._owner.drop(self)
             return end.end()
 
 

@@ -27,11 +27,14 @@ from lsmkv.engine.db.observe.trace import OPERATIONS
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.errors import CorruptionError, raise_typed
 from lsmkv.engine.format.filenames import LOCK, STATS
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.engine.stats import LevelStats, Stats
 
 FORMAT: Final = 1
 """The version of the file's content; readers refuse any other."""
 
+MOST_NAMES: Final = 100
+"""Leases with names that are published."""
 _LARGEST: Final = 1 << 20  # bytes; a file has about ten thousand
 
 
@@ -90,6 +93,8 @@ class Published(NamedTuple):
     processes: tuple[ProcessFigures, ...] = ()
     """What each process of a shared store has done in this epoch; the owner comes first,
     and ``stats`` has the reads of all of them."""
+    leased_names: tuple[LeasedName, ...] = ()
+    """Leases with names of a shared store, at most 100; those that are waited for come first."""
 
 
 class Owner(NamedTuple):
@@ -180,6 +185,7 @@ def decode(content: bytes) -> Published:
         trace=None if trace is None else str(trace),
         epoch=_number(plain.get("epoch", 0)),  # 0.2.0 does not publish these
         processes=_processes(plain.get("processes", [])),
+        leased_names=_leased_names(plain.get("leased_names", [])),
     )
 
 
@@ -239,6 +245,17 @@ def _process(plain: Any) -> ProcessFigures:
         _histogram(plain["writes"]),
         _histogram(plain["without_owner"]),
     )
+
+
+def _leased_names(plain: Any) -> tuple[LeasedName, ...]:
+    if type(plain) is not list:
+        raise ValueError("not a list of leases with names")
+    return tuple([_leased_name(*one) for one in plain])
+
+
+def _leased_name(name: Any, holders: Any, waiters: Any) -> LeasedName:
+    held = [None if pid is None else _number(pid) for pid in holders]
+    return LeasedName(str(name), tuple(held), tuple([_number(pid) for pid in waiters]))
 
 
 def _histogram(plain: Any) -> Histogram:

@@ -13,7 +13,12 @@ from typing import Final
 from lsmkv.engine.db.compact.background import Background
 from lsmkv.engine.db.observe.observer import Observer
 from lsmkv.engine.db.observe.processes import figures_of, with_members
-from lsmkv.engine.db.observe.published import CompactionUnderWay, Published, encode
+from lsmkv.engine.db.observe.published import (
+    MOST_NAMES,
+    CompactionUnderWay,
+    Published,
+    encode,
+)
 from lsmkv.engine.db.observe.trace import OPERATIONS
 from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.db.tree.store_stats import collect_stats
@@ -133,6 +138,7 @@ class Publisher:
             write_buffer_size=options.write_buffer_size,
             trace=options.trace,
             epoch=0 if sharing is None else sharing.epoch,
+            leased_names=() if sharing is None else tuple(sharing.leased_names()[:MOST_NAMES]),
             processes=tuple(
                 [
                     figures_of(pid, role, words, None if at else own)

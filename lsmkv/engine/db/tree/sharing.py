@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from lsmkv.engine.format.batch import Operation
+from lsmkv.engine.leased_name import LeasedName
 from lsmkv.engine.util.ticket import Ticket
 
 
@@ -86,6 +87,11 @@ class Sharing:
     def counted(self) -> list[tuple[int, str, list[int]]]:
         """What each process counts, as ``db/observe/process_words.py`` has it: its id, its role,
         and its words.  The owner's own comes first; [] if no other process knows the store."""
+        return []
+
+    def leased_names(self) -> list[LeasedName]:
+        """Leases with names, those that are waited for first; [] if no other process knows the
+        store."""
         return []
 
     def close(self) -> None:

@@ -14,7 +14,17 @@ from waiting import wait_until
 
 import lsmkv
 from lsmkv.engine.db.handles import named_leases
-from lsmkv.engine.db.handles.named_leases import NEVER, NamedLeases, Wish
+from lsmkv.engine.db.handles.named_leases import (
+    NEVER,
+    Claim,
+    NamedLease,
+    NamedLeases,
+    Wait,
+    Waiter,
+    Wish,
+    thread_caller,
+)
+from lsmkv.engine.leased_name import LeasedName
 
 
 def woken(wish: Wish) -> None:
@@ -369,3 +379,166 @@ def test_arguments(arguments: dict[str, object], reason: str) -> None:
         hold: Callable[..., object] = db._hold
         with pytest.raises(ValueError, match=reason):
             hold(**{"name": b"n"} | arguments)
+
+
+# Deadlocks
+
+
+def claimant(
+    caller: str, name: bytes, holds: tuple[tuple[bytes, int], ...] = (), permits: int = 1
+) -> Wish:
+    claims = tuple(Claim(held, permit, caller) for held, permit in holds)
+    waiter = Waiter(7, caller, name.decode().upper(), claims)
+    return Wish(name, permits, None, NEVER, woken, waiter)
+
+
+def test_the_wish_that_closes_a_circle_is_refused() -> None:
+    queue = NamedLeases()
+    held = [claimant("1", b"a"), claimant("2", b"b"), claimant("3", b"c")]
+    first, second = claimant("1", b"b", ((b"a", 0),)), claimant("2", b"c", ((b"b", 0),))
+    last = claimant("3", b"a", ((b"c", 0),))
+    for one in (*held, first, second, last):
+        queue.ask(one)
+    assert last.over
+    assert last.deadlock is not None
+    assert last.deadlock.waits == ((7, "A"), (7, "B"), (7, "C"))
+    assert str(last.deadlock).startswith("deadlock: process 7 waits for A, which process 7 holds;")
+    assert not first.over
+    assert not second.over
+    queue.check()
+    queue.end(held[2])  # as the refused caller goes back
+    assert second.permit == 0
+
+
+def test_a_wish_for_what_its_own_caller_holds_is_refused() -> None:
+    queue = NamedLeases()
+    again = claimant("1", b"a", ((b"a", 0),))
+    for one in (claimant("1", b"a"), again):
+        queue.ask(one)
+    assert again.deadlock is not None
+    assert again.deadlock.waits == ((7, "A"),)
+
+
+def test_no_circle_while_one_of_the_holders_goes_on() -> None:
+    queue = NamedLeases()
+    for one in (claimant("1", b"n", permits=2), claimant("2", b"n", permits=2)):
+        queue.ask(one)
+    queue.ask(claimant("3", b"a"))
+    waiting = claimant("1", b"a", ((b"n", 0),))
+    patient = claimant("3", b"n", ((b"a", 0),), permits=2)
+    for one in (waiting, patient):
+        queue.ask(one)
+    assert not patient.over, "the second permit may be released"
+    last = claimant("2", b"a", ((b"n", 1),))
+    queue.ask(last)
+    assert last.deadlock is not None
+    queue.check()
+
+
+def test_claims_that_are_out_of_date_close_no_circle() -> None:
+    """The lease was released meanwhile, and another caller has it."""
+    queue = NamedLeases()
+    lost, other = claimant("1", b"a"), claimant("2", b"b")
+    queue.ask(lost)
+    queue.ask(other)
+    queue.ask(claimant("1", b"b", ((b"a", 0),)))
+    queue.end(lost)
+    queue.ask(claimant("3", b"a"))
+    wish = claimant("2", b"a", ((b"b", 0),))
+    queue.ask(wish)
+    assert not wish.over
+
+
+def test_claims_of_inherited_leases_close_a_circle() -> None:
+    queue = NamedLeases(lambda name, permit: True)
+    first, last = claimant("1", b"b", ((b"a", 0),)), claimant("2", b"a", ((b"b", 0),))
+    queue.ask(first)
+    queue.ask(last)
+    assert not first.over
+    assert last.deadlock is not None
+    assert queue.names() == [LeasedName("B", (None,), (7,))]
+
+
+def test_names_that_are_waited_for_come_first() -> None:
+    queue = NamedLeases()
+    for one in (claimant("1", b"a"), claimant("2", b"b"), claimant("3", b"b"), wish(b"c")):
+        queue.ask(one)
+    pid = os.getpid()
+    assert queue.names() == [
+        LeasedName("B", (7,), (7,)),
+        LeasedName("A", (7,), ()),
+        LeasedName("b'c'", (pid,), ()),
+    ]
+
+
+def test_two_threads_that_want_what_the_other_holds() -> None:
+    with lsmkv.DB(":memory:") as db:
+        mine = db._hold(b"a", owned=True, label="A")
+        assert mine is not None
+        held = threading.Event()
+
+        def other() -> None:
+            lease = db._hold(b"b", owned=True)
+            assert lease is not None
+            held.set()
+            last = db._hold(b"a")
+            assert last is not None
+            last.release()
+            lease.release()
+
+        thread, errors = background_of(other)
+        held.wait()
+        wait_until(lambda: db._leases.waiting(b"a") == 1)
+        with pytest.raises(lsmkv.DeadlockError, match="waits for B, which process") as error:
+            db._hold(b"b", label="B", timeout=60)
+        assert [pid for pid, _ in error.value.waits] == [os.getpid()] * 2
+        mine.release()
+        thread.join()
+        assert errors == []
+        db._leases.check()
+
+
+def test_what_another_thread_may_release_closes_no_circle() -> None:
+    with lsmkv.DB(":memory:") as db:
+        lease = db._hold(b"n")
+        assert lease is not None
+        thread, errors = background_of(lambda: _release_once_waited_for(db, lease))
+        again = db._hold(b"n")
+        thread.join()
+        assert errors == []
+        assert again is not None
+        assert again.held
+
+
+def _release_once_waited_for(db: lsmkv.DB, lease: NamedLease) -> None:
+    wait_until(lambda: db._leases.waiting(b"n") == 1)
+    lease.release()
+
+
+def test_a_released_lease_is_claimed_no_more() -> None:
+    with lsmkv.DB(":memory:") as db:
+        lease = db._hold(b"n", holder=b"me", owned=True)
+        again = db._hold(b"n", holder=b"me", owned=True)
+        assert lease is again is not None
+        assert [one.name for one in thread_caller().claims(db._leases)] == [b"n"]
+        with lsmkv.DB(":memory:") as other:
+            assert thread_caller().claims(other._leases) == ()
+        lease.release()
+        assert len(thread_caller().claims(db._leases)) == 1
+        lease.release()
+        assert thread_caller().claims(db._leases) == ()
+
+
+def test_a_withdrawn_wait_leaves_the_queue() -> None:
+    with lsmkv.DB(":memory:") as db:
+        lease = db._hold(b"n")
+        assert lease is not None
+        wait = Wait(thread_caller())
+        results: list[object] = []
+        thread, errors = background_of(lambda: results.append(db._hold(b"n", wait=wait)))
+        wait_until(lambda: db._leases.waiting(b"n") == 1)
+        wait.withdraw()
+        assert db._leases.waiting(b"n") == 0
+        thread.join()
+        assert (results, errors) == ([None], [])
+        assert db._hold(b"n", wait=wait) is None, "it is withdrawn before it begins"

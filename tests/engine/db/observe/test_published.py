@@ -24,6 +24,7 @@ from lsmkv.engine.db.observe.published import (
 )
 from lsmkv.engine.db.observe.trace import OPERATIONS
 from lsmkv.engine.format.filenames import STATS
+from lsmkv.engine.leased_name import LeasedName
 
 
 @pytest.fixture
@@ -51,6 +52,7 @@ def published() -> Published:
         processes=(
             ProcessFigures(17, "owner", dict.fromkeys(COUNTED, 7), Histogram(), Histogram()),
         ),
+        leased_names=(LeasedName("Lock '\u00e9'", (17, None), (18, 18)),),
     )
 
 
@@ -78,12 +80,14 @@ def damaged(published: Published) -> list[bytes]:
     sound = json.loads(encode(published))
     wrong: list[Any] = [[], 7, None, "text", {}, sound | {"format": 2}, sound | {"pid": -1}]
     wrong += [sound | {name: value} for name in sound for value in ("x", [], {}, 1e400)]
-    later = {"epoch", "processes"}  # of which 0.2.0 publishes none
+    later = {"epoch", "processes", "leased_names"}  # of which 0.2.0 publishes none
     wrong += [{k: v for k, v in sound.items() if k != name} for name in sound.keys() - later]
     process = sound["processes"][0]
     wrong += [sound | {"processes": [process | {name: "x"}]} for name in process.keys() - {"role"}]
     wrong.append(sound | {"stats": sound["stats"] | {"levels": sound["stats"]["levels"][:3]}})
     wrong.append(sound | {"stats": sound["stats"] | {"gets": True}})
+    names = ([7], ["n", 7, []], ["n", [-1], []], ["n", [], [None]], ["n", [], [], []])
+    wrong += [sound | {"leased_names": [one]} for one in names]
     wrong.append(sound | {"latencies": {"get": {"total": 0, "buckets": [[99999, 1]]}}})
     wrong.append(sound | {"latencies": {"get": {"total": 0, "buckets": [[1, 1, 1]]}}})
     texts = [json.dumps(one).encode() for one in wrong]
@@ -92,7 +96,7 @@ def damaged(published: Published) -> list[bytes]:
 
 def test_anything_else_is_damage(tmp_path: Path, published: Published) -> None:
     # Fields of which any value can be made something, and mappings and lists that may be empty.
-    harmless = {"flushing", "trace", "latencies", "processes"}
+    harmless = {"flushing", "trace", "latencies", "processes", "leased_names"}
     found = 0
     for content in damaged(published):
         store = store_with(tmp_path, content)
