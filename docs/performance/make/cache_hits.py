@@ -14,15 +14,13 @@ from __future__ import annotations
 import random
 import statistics
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import full_cache
-
-import lsmkv
 
 VALUE = 1_000
 """Bytes of each value."""
@@ -31,7 +29,7 @@ _SHARE = 100
 MOST_BELOW = 0.01
 """How much lower than an exact LRU's lsmkv's hit ratio may be."""
 EXACT = "lsmkv, recency=0"
-USED = "diskcache, least-recently-used"
+_USED = ", least-recently-used"
 
 Trace = Sequence[Hashable]
 
@@ -107,30 +105,29 @@ class Hits:
 TITLES = ("entries", "hits", "LRU of as many", "FIFO of as many", "LRU of as many bytes")
 
 
-def caches() -> dict[str, Callable[[str, int], Any]]:
-    """What is measured: the caches as they open by default, and those with an exact order."""
-    found: dict[str, Callable[[str, int], Any]] = {
-        EXACT: lambda path, limit: lsmkv.Cache(path, size_limit=limit, recency=0)
-    }
+def caches() -> dict[str, tuple[str, dict[str, Any]]]:
+    """What is measured, as an engine and its settings: each as it opens by default, and those that
+    keep an exact order."""
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
     for name in full_cache.peers():
-        found[name] = lambda path, limit, name=name: full_cache.opened(name, path, limit)
-    if full_cache.PEER in found:
-        found[USED] = lambda path, limit: full_cache.opened(
-            full_cache.PEER, path, limit, eviction_policy="least-recently-used"
-        )
-    return dict(sorted(found.items()))
+        found[name] = name, {}
+        if name == full_cache.OWN:
+            found[EXACT] = name, {"recency": 0}
+        else:
+            found[f"{name}{_USED}"] = name, {"eviction_policy": "least-recently-used"}
+    return found
 
 
 def measure(trace: Trace, limit: int, place: str) -> dict[str, Hits]:
     """What each cache reaches on a trace with a limit that the trace overflows."""
     by_bytes = simulated(trace, limit // VALUE, True)
     found = {}
-    for name, open_cache in caches().items():
-        cache = open_cache(f"{place}/{name}", limit)
+    for name, (engine, settings) in caches().items():
+        cache = full_cache.opened(engine, f"{place}/{name}", limit, **settings)
         own, entries = replayed(trace, cache)
         cache.close()
-        exact = (simulated(trace, entries, moves) for moves in (True, False))
-        found[name] = Hits(entries, own, *exact, by_bytes)
+        lru, fifo = (simulated(trace, entries, moves) for moves in (True, False))
+        found[name] = Hits(entries, own, lru, fifo, by_bytes)
     return found
 
 
