@@ -1,9 +1,11 @@
 """The measured part of docs/guides/caching.md: ``python cache.py PAGE``.
 
-``lsmkv.Cache`` beside diskcache, a table of SQLite's, Redis over a Unix socket, and what memory
-alone would take (``functools.lru_cache``).  One process, and four that do the same at once.  All
-engines take turns, round after round; a figure is the median of the rounds.  Then each cache is
-held at its limit while ten times as much is stored, and the directory is measured meanwhile.
+Caches that are full come first (full_cache.py), and their hit ratios (cache_hits.py).  Then single
+calls: ``lsmkv.Cache`` beside diskcache, a table of SQLite's, Redis over a Unix socket, and what
+memory alone would take (``functools.lru_cache``).  One process, and four that do the same at once.
+All engines take turns, round after round; a figure is the median of the rounds.
+
+One row, printed in a minute: ``python cache.py --only full-8k --limit 8MiB --short``.
 """
 
 from __future__ import annotations
@@ -17,13 +19,18 @@ import statistics
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import cache_hits
 import diskcache
+import full_cache
 import redis
 import typer
+from full_cache import OWN, PEER
 from page_parts import table, write_measured
 from plots import space_plot
 from processes import SPAWN, served
@@ -32,13 +39,22 @@ import lsmkv
 from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.console import guarded, say
 from lsmkv.tools.output import open_output
+from lsmkv.tools.text import from_size
 
 _WIDTH = 100
 _SIZES = (100, 4096)
 _MOST = 4 << 30
 """The limit of each cache, which the first tables do not reach."""
 KINDS = ("get", "miss", "set, new", "set, again")
-OWN, ALONE, PEER, LIMIT = "lsmkv", "lsmkv, shared=False", "diskcache", "lru_cache"
+MANY = ("push", "pull", "evict")
+"""What only the caches have.  ``evict`` is an entry of a tag that all entries of a round have."""
+ALONE, LIMIT = "lsmkv, shared=False", "lru_cache"
+CALLS = "calls"
+_SKEWED, _SCANNED, _REAL = "hits-zipf", "hits-scan", "hits-trace"
+_HITS = (_SKEWED, _SCANNED, _REAL)
+ROWS = (*full_cache.ROWS, *_HITS, CALLS)
+_TIMES_SHORT = 3
+_REQUESTS, _REQUESTS_SHORT = 100_000, 20_000
 
 
 class Engine:
@@ -47,6 +63,8 @@ class Engine:
     get: Callable[[str], object]
     set: Callable[[str, bytes], object]
     close: Callable[[], object]
+    cache: Any
+    """What has queues and tags."""
 
     def __init__(self, path: str) -> None:
         raise NotImplementedError
@@ -57,7 +75,7 @@ class Lsmkv(Engine):
 
     def __init__(self, path: str) -> None:
         cache = lsmkv.Cache(path, size_limit=_MOST)
-        self.get, self.set, self.close = cache.get, cache.set, cache.close
+        self.get, self.set, self.close, self.cache = cache.get, cache.set, cache.close, cache
 
 
 class Alone(Engine):
@@ -65,7 +83,7 @@ class Alone(Engine):
 
     def __init__(self, path: str) -> None:
         cache = lsmkv.Cache(path, size_limit=_MOST, shared=False)
-        self.get, self.set, self.close = cache.get, cache.set, cache.close
+        self.get, self.set, self.close, self.cache = cache.get, cache.set, cache.close, cache
 
 
 class Diskcache(Engine):
@@ -75,7 +93,7 @@ class Diskcache(Engine):
         cache = diskcache.Cache(path, size_limit=_MOST)
         self.get = functools.partial(cache.get, retry=True)
         self.set = functools.partial(cache.set, retry=True)
-        self.close = cache.close
+        self.close, self.cache = cache.close, cache
 
 
 class Sqlite(Engine):
@@ -128,7 +146,9 @@ def key_of(number: int) -> str:
 
 def kinds_of(engine: str) -> tuple[str, ...]:
     """What the engine can be measured at."""
-    return KINDS[:1] if engine == LIMIT else KINDS
+    if engine == LIMIT:
+        return KINDS[:1]
+    return (*KINDS, *MANY) if engine in (OWN, ALONE, PEER) else KINDS
 
 
 def fill(engine: str, path: str, size: int, entries: int) -> None:
@@ -165,9 +185,20 @@ def work(
         for key in there:
             cache.get(key)
     for kind in kinds_of(engine):
+        if kind == "evict":
+            for key in new:
+                cache.cache.set(key, value, tag=seed, retry=True)
         start.wait()
         begun = time.perf_counter()
-        if kind.startswith("set"):
+        if kind == "evict":
+            cache.cache.evict(seed, retry=True)
+        elif kind == "push":
+            for _ in range(calls):
+                cache.cache.push(value, retry=True)
+        elif kind == "pull":
+            for _ in range(calls):
+                cache.cache.pull(retry=True)
+        elif kind.startswith("set"):
             for key in keys[kind]:
                 cache.set(key, value)
         else:
@@ -205,10 +236,12 @@ def in_processes(
 def measure(
     size: int, processes: int, entries: int, rounds: int, calls: int, place: str
 ) -> dict[tuple[str, str], float]:
-    """The medians, by the kind of work and the engine."""
+    """The medians, by the kind of work and the engine; Redis is left out where it is missing."""
     names = [name for name in ENGINES if processes == 1 or name not in _ONE_PROCESS]
+    if shutil.which("redis-server") is None:
+        names.remove("Redis")
     found: dict[tuple[str, str], list[float]] = {}
-    with served(f"{place}/Redis", False):
+    with served(f"{place}/Redis", False) if "Redis" in names else nullcontext():
         for name in names:
             fill(name, f"{place}/{name}", size, entries)
         for seed in range(rounds):
@@ -226,48 +259,62 @@ def rows_of(found: dict[tuple[str, str], float], size: int, processes: int) -> l
     """A row for each kind of work."""
     who = "one process" if processes == 1 else f"{processes} processes"
     rows = []
-    for kind in KINDS:
+    for kind in (*KINDS, *MANY):
         cells = [f"{found[kind, name]:.1f}" if (kind, name) in found else "" for name in ENGINES]
         ratio = found[kind, PEER] / found[kind, OWN]
         rows.append([f"{kind}, {size:,} bytes, {who}", *cells, f"{ratio:.1f}"])
     return rows
 
 
-# The space on disk
+# Caches that are full
 
 
-def space_of(path: str) -> int:
-    """Bytes of all files below a directory."""
-    total = 0
-    for folder, _, names in os.walk(path):
-        for name in names:
-            try:
-                total += os.stat(f"{folder}/{name}").st_size
-            except FileNotFoundError:
-                pass  # removed meanwhile
-    return total
+def full(
+    names: Iterable[str], processes: Iterable[int], limit: int | None, short: bool, place: str
+) -> tuple[list[list[str]], dict[str, dict[str, full_cache.Figures]]]:
+    """The rows of the table, and the figures of one process by the name of the row."""
+    rows: list[list[str]] = []
+    drawn = {}
+    for name in names:
+        row = full_cache.ROWS[name]
+        row = replace(row, limit=limit or row.limit)
+        for many in processes:
+            title = f"{name}, {row.limit >> 20} MiB, {many} process{'es' if many > 1 else ''}"
+            turns, times = full_cache.TURNS, float(full_cache.TIMES)
+            if short:
+                turns, times = turns * _TIMES_SHORT // full_cache.TIMES, _TIMES_SHORT
+            found = full_cache.measure(row, many, place, full_cache.peers(), turns, times)
+            rows += (new := list(full_cache.rows_of(title, found)))
+            typer.echo("\n".join(map("  ".join, new)))
+            for aim in full_cache.missed(row, found):
+                typer.echo(f"missed: {aim}")
+            if many == 1:
+                drawn[name] = found
+    return rows, drawn
 
 
-def held_at_limit(engine: str, limit: int, place: str) -> list[tuple[float, float]]:
-    """Store ten times the limit: how much was stored, and the space then, as multiples of it."""
-    path = f"{place}/held-{engine}"
-    rng = random.Random(limit)
-    cache: Any = (
-        lsmkv.Cache(path, size_limit=limit)
-        if engine == OWN
-        else diskcache.Cache(path, size_limit=limit)
-    )
-    stored = 0
-    points = []
-    for percent in range(1, 1001):
-        while stored < limit * percent // 100:
-            value = rng.randbytes(rng.choice((300, 2000, 4096, 20_000)))
-            cache.set(f"{rng.randrange(10**12)}", value)
-            stored += len(value)
-        points.append((stored / limit, space_of(path) / limit))
-    cache.close()
-    shutil.rmtree(path)
-    return points
+def hits(
+    names: Iterable[str], limit: int, short: bool, trace: Path | None, place: str
+) -> list[list[str]]:
+    """The rows of the table."""
+    requests = _REQUESTS_SHORT if short else _REQUESTS
+    skewed = cache_hits.zipf(requests, requests)
+    rows: list[list[str]] = []
+    for name in names:
+        asked: cache_hits.Trace = skewed
+        if name == _SCANNED:
+            asked = cache_hits.with_scan(skewed, requests // 5)
+        elif name == _REAL:
+            if trace is None:
+                say(f"{name} needs --trace: cache_hits.py has the address of one")
+                continue
+            asked = cache_hits.from_file(trace)
+        found = cache_hits.measure(asked, limit, f"{place}/{name}")
+        rows += (new := [[name, engine, *one.cells()] for engine, one in found.items()])
+        typer.echo("\n".join(map("  ".join, new)))
+        for aim in cache_hits.missed(found):
+            typer.echo(f"missed: {aim}")
+    return rows
 
 
 def opening(place: str, entries: int) -> float:
@@ -283,54 +330,98 @@ def opening(place: str, entries: int) -> float:
     return statistics.median(taken)
 
 
-@guarded
-def main(
-    page: Annotated[Path, typer.Argument(metavar="PAGE", help="docs/guides/caching.md.")],
-    entries: Annotated[int, typer.Option(help="Entries of each cache.")] = 20_000,
-    rounds: Annotated[int, typer.Option(help="Rounds.")] = 5,
-    calls: Annotated[int, typer.Option(help="Calls of each kind in a round.")] = 2_000,
-    limit: Annotated[int, typer.Option(help="MiB of the caches that are held at it.")] = 64,
-) -> None:
-    """Measure, and write the page's tables and its plot."""
+def single(entries: int, rounds: int, calls: int, processes: Iterable[int], place: str) -> str:
+    """The table of single calls, and what stands below it."""
     rows: list[list[str]] = []
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        for processes in (1, 4):
-            for size in _SIZES:
-                found = measure(size, processes, entries, rounds, calls, place)
-                rows += rows_of(found, size, processes)
-                say("\n".join("  ".join(row) for row in rows[-len(KINDS) :]))
-        opens = opening(place, entries)
-        held = {name: held_at_limit(name, limit << 20, place) for name in (OWN, PEER)}
-        where = machine(place)
-    most = {name: max(space for _, space in points) for name, points in held.items()}
-    mode = "compiled" if lsmkv.COMPILED else "pure Python"
+    for many in processes:
+        for size in _SIZES:
+            found = measure(size, many, entries, rounds, calls, place)
+            rows += (new := rows_of(found, size, many))
+            typer.echo("\n".join(map("  ".join, new)))
+    opens = opening(place, entries)
     about = (
-        f"Measured by `make bench-cache` ({where['processor']}, {where['cores']} cores,"
-        f" {where['python']}, lsmkv {mode}): microseconds from one call to the next, those of four"
+        "Single calls: microseconds from one call to the next, those of four"
         " processes counted together, and how many times faster lsmkv is than diskcache. Each"
         f" cache has {entries:,} entries. All took turns, {rounds} times; these are medians. Each"
         " engine has its defaults. SQLite has `journal_mode=WAL` and `synchronous=NORMAL`, Redis"
         " has `appendfsync everysec`."
         " `functools.lru_cache` stands for what memory alone would take."
     )
-    text = "\n\n".join(
+    return "\n\n".join(
         [
             textwrap.fill(about, _WIDTH, break_on_hyphens=False),
             table(["", *ENGINES, "lsmkv / diskcache"], rows, numbers=True),
             f"Opening a cache of {entries:,} entries takes {opens:.1f} ms.",
-            textwrap.fill(
-                f"A cache with a limit of {limit} MiB, in which ten times as much is stored: its"
-                f" directory has at most {most[OWN]:.2f} times the limit, diskcache's"
-                f" {most[PEER]:.2f} times.",
-                _WIDTH,
-            ),
+        ]
+    )
+
+
+@guarded
+def main(
+    page: Annotated[
+        Path | None, typer.Argument(metavar="PAGE", help="docs/guides/caching.md; none: print.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help=f"A row, printed: {', '.join(ROWS)}.")
+    ] = None,
+    entries: Annotated[int, typer.Option(help="Entries of each cache.")] = 20_000,
+    rounds: Annotated[int, typer.Option(help="Rounds.")] = 5,
+    calls: Annotated[int, typer.Option(help="Calls of each kind in a round.")] = 2_000,
+    limit: Annotated[
+        str | None, typer.Option(help="Limit of each cache that is to be full, as 8MiB.")
+    ] = None,
+    processes: Annotated[list[int] | None, typer.Option(help="1 and 4 by default.")] = None,
+    short: Annotated[bool, typer.Option("--short", help="A third of the work.")] = False,
+    trace: Annotated[Path | None, typer.Option(help="A trace, one key a line.")] = None,
+    directory: Annotated[str | None, typer.Option(help="Where the caches are made.")] = None,
+) -> None:
+    """Measure, print what each row has, and write the page's tables and its plot."""
+    chosen = only or ROWS
+    if wrong := set(chosen) - set(ROWS):
+        raise typer.BadParameter(f"no such row: {', '.join(sorted(wrong))}")
+    if page and (only or processes):
+        raise typer.BadParameter("--only and --processes print, and write no page")
+    many = processes or [1, 4]
+    most = from_size(limit) if limit else None
+    with tempfile.TemporaryDirectory(dir=directory, ignore_cleanup_errors=True) as place:
+        rows, drawn = full(
+            [name for name in full_cache.ROWS if name in chosen], many, most, short, place
+        )
+        small = most or (2 << 20 if short else 8 << 20)
+        ratios = hits([name for name in _HITS if name in chosen], small, short, trace, place)
+        calling = single(entries, rounds, calls, many, place) if CALLS in chosen else ""
+        where = machine(place)
+    if page is None:
+        return
+    mode = "compiled" if lsmkv.COMPILED else "pure Python"
+    about = (
+        f"Measured by `make bench-cache` ({where['processor']}, {where['cores']} cores,"
+        f" {where['python']}, lsmkv {mode})."
+        " Full caches, at their limit while"
+        f" {_TIMES_SHORT if short else full_cache.TIMES} times as much is stored, of values that do"
+        " not compress: milliseconds that a set takes and that it keeps processors busy, and the"
+        " slowest; Gets of keys that were stored lately, per second of one process, while the"
+        " cache is written and afterwards; the largest directory, by the sizes of its files and by"
+        " what they take on disk, as a multiple of the limit; and bytes that went to the disk as a"
+        " multiple of those stored. All caches take turns in one run."
+    )
+    replaying = (
+        "Hit ratios on traces that are replayed as fast as they go, beside those of an exact LRU"
+        " and of a FIFO with as many entries, and of an LRU whose values fill the limit:"
+    )
+    text = "\n\n".join(
+        [
+            textwrap.fill(about, _WIDTH, break_on_hyphens=False),
+            table(["", "", *full_cache.COLUMNS.values()], rows, numbers=True),
             "![The space on disk while ten times the limit is stored](../pictures/cache-space.svg)",
+            textwrap.fill(replaying, _WIDTH, break_on_hyphens=False),
+            table(["", "", *cache_hits.TITLES], ratios, numbers=True),
+            calling,
         ]
     )
     with open_output(str(page.parent.parent / "pictures" / "cache-space.svg"), force=True) as out:
-        out.write(space_plot(held))
+        out.write(space_plot(drawn))
     write_measured(page, f"\n{text}\n")
-    say(text)
 
 
 if __name__ == "__main__":

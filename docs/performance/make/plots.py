@@ -5,9 +5,12 @@ The same figures give the same bytes.
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import matplotlib as mpl
+from full_cache import Figures
 from matplotlib.figure import Figure
 from rows import PEER
 
@@ -81,20 +84,28 @@ def latency_plot(by_engine: dict[str, Any]) -> bytes:
     return _svg(draw, 3.2)
 
 
-def space_plot(by_engine: dict[str, list[tuple[float, float]]]) -> bytes:
-    """The space on disk of a cache at its limit, by how much was stored; as multiples of it."""
-
-    def draw(axes: Any) -> None:
-        for engine, points in by_engine.items():
-            stored, space = zip(*points, strict=True)
-            axes.plot(stored, space, linewidth=1, label=engine)
-        axes.axhline(1, color="grey", linewidth=0.8, linestyle="--")
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel("stored / limit")
-        axes.set_ylabel("space on disk / limit")
-        axes.legend()
-
-    return _svg(draw, 3.2)
+def space_plot(by_row: dict[str, dict[str, Figures]]) -> bytes:
+    """The space on disk of caches at their limit, by how much was stored; as multiples of it."""
+    with mpl.rc_context(_SETTINGS):
+        figure = Figure(figsize=(7, 2.2 * math.ceil(len(by_row) / 2)), layout="constrained")
+        panels = figure.subplots(math.ceil(len(by_row) / 2), 2, sharex=True, sharey=True)
+        for axes, row in itertools.zip_longest(panels.flat, by_row):
+            if row is None:
+                axes.set_visible(False)
+                continue
+            for engine, figures in by_row[row].items():
+                stored = [look.stored for look in figures.looks]
+                space = [look.size for look in figures.looks]
+                axes.plot(stored, space, linewidth=1, label=engine)
+            axes.axhline(1, color="grey", linewidth=0.8, linestyle="--")
+            axes.set_ylim(bottom=0)
+            axes.set_title(row, fontsize="medium")
+            axes.spines[["top", "right"]].set_visible(False)
+        lines = panels.flat[0].get_lines()[:-1]
+        figure.legend(handles=lines, loc="outside upper center", ncols=len(lines), frameon=False)
+        figure.supxlabel("stored / limit")
+        figure.supylabel("space on disk / limit")
+        return to_svg(figure)
 
 
 def _measured(by_engine: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
