@@ -125,6 +125,7 @@ def opening(path: pathlib.Path) -> None:
         compression=None,
         zstd_compression_level=3,
         reuse_logs=True,
+        flush_prefix="v",
         seek_compaction=False,
         background="thread",
         max_block_bytes=1 << 24,

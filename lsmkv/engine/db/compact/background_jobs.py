@@ -128,7 +128,7 @@ class BackgroundJobs:
     # Flush
 
     def flush(self) -> None:
-        """Make a table of the immutable memtable, and commit it.
+        """Make tables of the immutable memtable, one as a rule, and commit them.
 
         Raises :class:`~lsmkv.engine.db.compact.full_disk.NoRoom` on a full disk: the memtable
         stays.
@@ -150,24 +150,33 @@ class BackgroundJobs:
             memtable.table_number = store.versions.new_file_number()
         self._tried = memtable.table_number
         try:
-            files = self._write_table(memtable, oldest_pinned, pinned)
+            files = self._write_tables(memtable, oldest_pinned, pinned)
         except OSError as error:
             self._raise_if_no_room(error, "the writes in memory become a table")
             raise
         for file in files:
             level = self._level_for(file)
             edit.add_file(level, file)
-            self._shrinkage = file.size / max(memtable.usage, 1)
-            self._count_flush(level, file, time.monotonic() - started)
+            now = time.monotonic()
+            self._count_flush(level, file, now - started)
+            started = now
+        if files:
+            self._shrinkage = total_size(files) / max(memtable.usage, 1)
         if self._commit(edit, flushed=True):
             pause(_WAKE_UP)
 
-    def _write_table(
+    def _write_tables(
         self, memtable: MemTable, oldest_pinned: int, pinned: list[int]
     ) -> list[FileMetaData]:
-        """The table that holds the memtable, durable; an empty list if there is nothing in it."""
+        """The tables that hold the memtable, durable; an empty list if there is nothing in it."""
         store = self._store
         deadline = 0.0
+        given = memtable.table_number
+
+        def new_number() -> int:
+            nonlocal given
+            number, given = given, 0
+            return number or store.versions.new_file_number()
 
         def poll() -> None:
             nonlocal deadline
@@ -180,14 +189,13 @@ class BackgroundJobs:
 
         size = int(memtable.usage * self._shrinkage)
         options = options_for_flush(store.options, store.versions.current, size)
-        files = self._workers.flush(memtable, options, pinned, poll)
+        files = self._workers.flush(memtable, options, pinned, poll, new_number)
         if files is not None:
             return files
         self.remove_obsolete()
-        file = write_memtable(
-            memtable, store.directory, memtable.table_number, options, store.order, oldest_pinned
+        return write_memtable(
+            memtable, store.directory, new_number, options, store.order, oldest_pinned
         )
-        return [] if file is None else [file]
 
     def _level_for(self, file: FileMetaData) -> int:
         """The level for a table that is newer than all others."""

@@ -1,4 +1,4 @@
-"""Flush: writes a memtable to a table.
+"""Flush: writes a memtable to a table, or to several with ``flush_prefix``.
 
 The memtable (a SortedDict) becomes one file: data blocks, the filter block that a
 :class:`~lsmkv.engine.table.filter_block.FilterBlockBuilder` makes with the store's filter policy
@@ -9,11 +9,11 @@ held.  The caller commits the version edit that names the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lsmkv.engine.db.tree.memtable import MemTable
 from lsmkv.engine.db.tree.merge import live_entries
-from lsmkv.engine.db.tree.table_output import write_entries
+from lsmkv.engine.db.tree.table_output import Columns, write_tables
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.format.key_order import KeyOrder
 from lsmkv.engine.format.version_edit import FileMetaData
@@ -23,27 +23,27 @@ from lsmkv.engine.options import Options
 def write_memtable(
     memtable: MemTable,
     directory: Directory,
-    number: int,
+    new_number: Callable[[], int],
     options: Options,
     order: KeyOrder,
     oldest_pinned: int,
-) -> FileMetaData | None:
-    """Write the table ``number``, durably, with the versions that a reader can still see.
+) -> list[FileMetaData]:
+    """Write the tables, durably, with the versions that a reader can still see.
 
-    ``oldest_pinned`` is the oldest pinned sequence, or the last sequence if none is pinned.  None
-    if the memtable is empty.  Deletions are kept, since tables may hold older values.
+    ``oldest_pinned`` is the oldest pinned sequence, or the last sequence if none is pinned.  [] if
+    the memtable is empty.  Deletions are kept, since tables may hold older values.
     """
     if memtable.empty:
-        return None
+        return []
     chunks = memtable.columns()
     if memtable.keeps_older:
         chunks = _without_hidden(chunks, order, oldest_pinned)
-    return write_entries(chunks, directory, number, options)
+    return write_tables(chunks, directory, new_number, options)
 
 
 def _without_hidden(
-    chunks: Iterator[tuple[list[bytes], list[bytes]]], order: KeyOrder, oldest_pinned: int
-) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    chunks: Iterator[Columns], order: KeyOrder, oldest_pinned: int
+) -> Iterator[Columns]:
     """The same chunks without versions that newer ones hide from every reader."""
     for user_keys, tagged in chunks:
         entries = list(zip(user_keys, tagged, strict=True))
