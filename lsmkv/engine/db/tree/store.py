@@ -16,6 +16,7 @@ from lsmkv.engine.db.tree.listener import CallListener
 from lsmkv.engine.db.tree.log_holds import LogHolds
 from lsmkv.engine.db.tree.memtable import MemTable
 from lsmkv.engine.db.tree.pinned import Pin, PinnedSequences
+from lsmkv.engine.db.tree.range_drop import RangeDrop
 from lsmkv.engine.db.tree.sharing import Sharing
 from lsmkv.engine.db.tree.store_lock import StoreLock
 from lsmkv.engine.db.tree.table_cache import TableCache
@@ -160,6 +161,8 @@ class Store:
         self.installed_at: int = versions.last_sequence
         """The last sequence when the version was installed: no table holds anything newer.  So what
         was written later is in the memtables of a view that was taken before this is asked."""
+        self.drops: list[RangeDrop] = []
+        """The dropped tables that readers at older sequences still see, the oldest drop first."""
         self.listener: CallListener | None = None
         """What each call is reported to, if the store is observed."""
         self.sharing: Sharing | None = None
@@ -184,6 +187,29 @@ class Store:
                 raise ForkedError("opened before a fork: open the store again in this process")
             raise ClosedError("the database is closed")
         return view
+
+    def view_at(self, sequence: int) -> View:
+        """The view for a reader at a pinned sequence: that before the first drop after it."""
+        view = self.open_view()  # first: a drop is in the list before its view is in force
+        for drop in self.drops:
+            if sequence < drop.sequence and drop.view is not None:
+                return drop.view
+        return view
+
+    def forget_drops(self) -> None:
+        """Keep no view, and no drop, that no pinned sequence needs.  Caller holds the lock."""
+        if not self.drops:
+            return
+        pinned = self.pinned.all()
+        kept: list[RangeDrop] = []
+        before = 0
+        for drop in self.drops:
+            if pinned and pinned[0] < drop.sequence:
+                kept.append(drop)
+            if not any(before <= sequence < drop.sequence for sequence in pinned):
+                drop.view = None
+            before = drop.sequence
+        self.drops = kept
 
     def raise_failure(self, error: OSError) -> NoReturn:
         """Raise the error of a failed read as a typed error, or :class:`ClosedError` if the store
@@ -214,7 +240,7 @@ class Store:
         if lock.mine():
             return self._nested_read_view(sequence, fixed)
         with lock.nested, lock.guard:
-            view = self.open_view()
+            view = self.view_at(sequence)
             if fixed is not None:
                 view = fixed
             last = self.versions.last_sequence
@@ -231,7 +257,7 @@ class Store:
         If that is the application of a batch, the view holds all of it: the batch is in the log,
         and may have replaced versions that an older view would need.
         """
-        view = self.open_view() if fixed is None else fixed
+        view = self.view_at(sequence) if fixed is None else fixed
         last = max(self.versions.last_sequence, view.memtable.last_applying)
         if sequence > last:
             return ReadView(view, Pin(self.pinned, last, nested=True), MAX_SEQUENCE)

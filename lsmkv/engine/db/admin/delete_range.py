@@ -1,0 +1,117 @@
+"""Range deletion: tables in the range are dropped whole, and other keys deleted one by one.
+
+``DB.delete_range`` calls it, in the caller's thread and without a lock.  LevelDB's format has no
+entry for a deleted range, and a bare edit that removes tables would be wrong: an older version of a
+key, in a table that stays, would reappear.  So these are the steps, while no compaction runs:
+
+1. The tables that lie in the range are found.  Every key of the range that is visible *without*
+   them is deleted, in batches.  Nothing reappears once they are gone.
+2. Under the writers' lock, one more deletion, of a key of the range, goes into the log, which is
+   synced: a power cut leaves a prefix of all writes.  That operation's sequence is the drop's.
+3. The background work commits an edit that removes the tables, and shows the new version and the
+   drop's sequence at the same moment, to this process and to others.
+
+If a compaction has rewritten a table of the range meanwhile, the edit is not made, and it starts
+over; it does so only where level 0 has many files.  After a crash before the edit, a part of the
+range is deleted, and nothing goes on with it.
+
+Snapshots and transactions hold a sequence, not a version.  Those from before the drop go on with
+the view before it, which the store keeps for them with its tables (``Store.drops``), so that the
+range deletion need not wait for them.  To transactions, the whole range was written
+(``read/changes.py``).
+
+To ``db.batches()`` the drop is not a batch.  An empty batch in the log, which nothing else writes,
+marks the sequence at which it occurred; an iterator that comes to it raises.
+"""
+
+from __future__ import annotations
+
+from lsmkv.engine.db.compact.background import Background
+from lsmkv.engine.db.compact.background_jobs import RangeCompaction
+from lsmkv.engine.db.read.iterator import Iterator
+from lsmkv.engine.db.read.scan import Bounds, bounds_of, files_in
+from lsmkv.engine.db.tree.range_drop import RangeDrop
+from lsmkv.engine.db.tree.store import ReadView, Store, View
+from lsmkv.engine.db.write.writer import Writer
+from lsmkv.engine.format.batch import Operation
+from lsmkv.engine.format.version_edit import FileMetaData, VersionEdit
+
+_BATCH = 1000  # keys that are deleted in one batch
+_ATTEMPTS = 10
+_ALL = 1 << 62
+
+
+def delete_range(
+    store: Store, background: Background, writer: Writer, start: bytes | None, stop: bytes | None
+) -> None:
+    """Delete the keys from ``start`` up to ``stop``, which is not included; None is no bound."""
+    store.lock.refuse_to_wait("a range deletion")
+    bounds = bounds_of(start, stop, True, False, None, store.order)
+    slot = RangeCompaction.slot()
+    try:
+        background.run_range_compaction(slot)
+        for _ in range(_ATTEMPTS):
+            drop = _delete_others(store, writer, bounds, False)
+            if drop is None or writer.drop(drop):
+                return
+        _delete_others(store, writer, bounds, True)
+    finally:
+        background.release_slot(slot)
+
+
+def _delete_others(
+    store: Store, writer: Writer, bounds: Bounds, all_keys: bool
+) -> RangeDrop | None:
+    """Delete the keys that are visible without the tables to drop; returns these tables, if there
+    are any.  With ``all_keys`` none is dropped."""
+    read = store.read_view()
+    try:
+        view = read.view
+        touched = files_in(view.version, store.order, bounds, _ALL)
+        inside = [] if all_keys else [one for one in touched if _is_inside(store, bounds, one[1])]
+        edit = VersionEdit()
+        for level, file in inside:
+            edit.delete_file(level, file.number)
+        version = view.version.apply(edit) if inside else view.version
+        rest = ReadView(View(view.memtable, view.immutable, version), read.pin, read.table_sequence)
+        _delete_keys(store, writer, bounds, rest)
+        if not inside:
+            return None
+        return RangeDrop(
+            *(bounds.lower, bounds.upper, inside[0][1].smallest[:-8]),
+            frozenset([file.number for _, file in inside]),
+            frozenset([file.number for _, file in touched]),
+        )
+    finally:
+        read.release()
+
+
+def _delete_keys(store: Store, writer: Writer, bounds: Bounds, read: ReadView) -> None:
+    """Delete the keys of the range that a view shows."""
+    lower, upper = bounds.lower, bounds.upper
+    operations: list[Operation] = []
+    keys = Iterator(
+        *(store, read, None),
+        {
+            "start": None if lower is None else lower.user_key,
+            "stop": None if upper is None else upper.user_key,
+            "include_value": False,
+            "fill_cache": False,
+        },
+    )
+    with keys:
+        for key in keys:
+            operations.append((key, None))
+            if len(operations) == _BATCH:
+                writer.write(operations, False)
+                operations = []
+    if operations:
+        writer.write(operations, False)
+
+
+def _is_inside(store: Store, bounds: Bounds, file: FileMetaData) -> bool:
+    """Whether all keys of a table lie in the range."""
+    order, lower, upper = store.order, bounds.lower, bounds.upper
+    return (lower is None or order.is_at_or_after(file.smallest[:-8], lower)) and (
+        upper is None or not order.is_at_or_after(file.largest[:-8], upper)
+    )
