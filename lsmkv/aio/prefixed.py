@@ -94,6 +94,13 @@ class PrefixedDB(Readable, Updatable, Generic[D]):
         """Remove ``key``; no error if it is absent: :meth:`DB.delete`."""
         await self._db.delete(self._prefix + as_bytes(key, "key"), sync=sync)
 
+    async def delete_range(
+        self, start: BytesLike | None, stop: BytesLike | None, *, prefix: BytesLike | None = None
+    ) -> None:
+        """Delete the keys from ``start`` up to ``stop``: :meth:`DB.delete_range`."""
+        threads, part = self._opened()
+        await threads.run_long(part.delete_range, start, stop, prefix=prefix)
+
     def write_batch(self, *, transaction: bool = True, sync: bool = False) -> WriteBatch:
         """Like :meth:`DB.write_batch`; the batch adds the prefix to its keys."""
         part = self._opened()[1]

@@ -339,6 +339,26 @@ class SharedDB(SharedHandle):
         finally:
             self._last_calls.end()
 
+    def delete_range(
+        self, start: BytesLike | None, stop: BytesLike | None, *, prefix: BytesLike | None = None
+    ) -> None:
+        """:meth:`DB.delete_range`, at the owner.
+
+        Raises :class:`OutcomeUnknownError` if the owner is lost in the middle of it.
+        """
+        if not self._runs_once_here():
+            given = {
+                "start": None if start is None else as_bytes(start, "start key"),
+                "stop": None if stop is None else as_bytes(stop, "stop key"),
+                "prefix": None if prefix is None else as_bytes(prefix, "prefix"),
+            }
+            self._call_owner("delete_range", given)
+            return
+        try:
+            super().delete_range(start, stop, prefix=prefix)
+        finally:
+            self._last_calls.end()
+
     def acknowledge_recovery(self) -> list[str]:
         """:meth:`DB.acknowledge_recovery`, at the owner."""
         if not self._runs_once_here():

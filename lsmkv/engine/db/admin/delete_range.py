@@ -2,7 +2,7 @@
 
 ``DB.delete_range`` calls it, in the caller's thread and without a lock.  LevelDB's format has no
 entry for a deleted range, and a bare edit that removes tables would be wrong: an older version of a
-key, in a table that stays, would reappear.  So these are the steps, while no compaction runs:
+key, in a table that stays, would reappear.  So these are the steps:
 
 1. The tables that lie in the range are found.  Every key of the range that is visible *without*
    them is deleted, in batches.  Nothing reappears once they are gone.
@@ -11,9 +11,9 @@ key, in a table that stays, would reappear.  So these are the steps, while no co
 3. The background work commits an edit that removes the tables, and shows the new version and the
    drop's sequence at the same moment, to this process and to others.
 
-If a compaction has rewritten a table of the range meanwhile, the edit is not made, and it starts
-over; it does so only where level 0 has many files.  After a crash before the edit, a part of the
-range is deleted, and nothing goes on with it.
+If a compaction has rewritten a table of the range meanwhile, or is about to, the edit is not made,
+and the steps are repeated.  From then on no compaction starts, except where level 0 has many files.
+After a crash before the edit, a part of the range is deleted, and nothing goes on with it.
 
 Snapshots and transactions hold a sequence, not a version.  Those from before the drop go on with
 the view before it, which the store keeps for them with its tables (``Store.drops``), so that the
@@ -35,6 +35,7 @@ from lsmkv.engine.db.tree.store import ReadView, Store, View
 from lsmkv.engine.db.write.writer import Writer
 from lsmkv.engine.format.batch import Operation
 from lsmkv.engine.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.engine.util.arguments import BytesLike
 
 _BATCH = 1000  # keys that are deleted in one batch
 _ATTEMPTS = 10
@@ -42,17 +43,29 @@ _ALL = 1 << 62
 
 
 def delete_range(
-    store: Store, background: Background, writer: Writer, start: bytes | None, stop: bytes | None
+    store: Store,
+    background: Background,
+    writer: Writer,
+    start: BytesLike | None,
+    stop: BytesLike | None,
+    prefix: BytesLike | None,
 ) -> None:
     """Delete the keys from ``start`` up to ``stop``, which is not included; None is no bound."""
     store.lock.refuse_to_wait("a range deletion")
-    bounds = bounds_of(start, stop, True, False, None, store.order)
+    order = store.order
+    if prefix is not None and not (order.is_bytewise or order.is_reverse):
+        raise ValueError("prefix requires the bytewise order or its reverse")
+    bounds = bounds_of(start, stop, True, False, prefix, order)
     slot = RangeCompaction.slot()
     try:
-        background.run_range_compaction(slot)
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            if attempt == 1:
+                background.run_range_compaction(slot)
             drop = _delete_others(store, writer, bounds, False)
-            if drop is None or writer.drop(drop):
+            if drop is None:
+                return
+            background.wait_for_flush()  # here, where other writers do not wait with it
+            if writer.drop(drop):
                 return
         _delete_others(store, writer, bounds, True)
     finally:
@@ -95,6 +108,8 @@ def _delete_keys(store: Store, writer: Writer, bounds: Bounds, read: ReadView) -
         {
             "start": None if lower is None else lower.user_key,
             "stop": None if upper is None else upper.user_key,
+            "include_start": lower is None or not lower.after,
+            "include_stop": upper is not None and upper.after,
             "include_value": False,
             "fill_cache": False,
         },

@@ -80,8 +80,11 @@ class Maintenance(Handle):
         self._open_writer().flush_memtable()
         compact_range(store, background, begin, end, progress)
 
-    def delete_range(self, start: BytesLike | None, stop: BytesLike | None) -> None:
+    def delete_range(
+        self, start: BytesLike | None, stop: BytesLike | None, *, prefix: BytesLike | None = None
+    ) -> None:
         """Delete the keys from ``start`` up to ``stop``, which is not included; None is no bound.
+        With ``prefix``, only those of them that begin with it.
 
         Tables whose keys all lie in the range go as a whole, unread, and their space is free soon
         after.  What is in other tables, or in memory, is deleted key by key, in batches.  Each
@@ -105,11 +108,9 @@ class Maintenance(Handle):
         ...     [key for key, _ in db]
         [b'0', b'4']
         """
-        begin = None if start is None else as_bytes(start, "start key")
-        end = None if stop is None else as_bytes(stop, "stop key")
         store, background = self._own_work()
         try:
-            delete_range(store, background, self._own_writer(), begin, end)
+            delete_range(store, background, self._own_writer(), start, stop, prefix)
         except OSError as error:
             self._open_store().raise_failure(error)
 

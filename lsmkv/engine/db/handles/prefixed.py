@@ -70,6 +70,12 @@ class PrefixableDB(RawIterable, Protocol):
         """See ``DB.delete``."""
         ...
 
+    def delete_range(
+        self, start: BytesLike | None, stop: BytesLike | None, *, prefix: BytesLike | None = None
+    ) -> None:
+        """See ``DB.delete_range``."""
+        ...
+
     def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
         """See ``DB.write``."""
         ...
@@ -197,6 +203,17 @@ class PrefixedDB(Readable, Generic[D]):
     def delete(self, key: BytesLike, *, sync: bool = False) -> None:
         """As ``DB.delete``."""
         self._db.delete(self._prefix + as_bytes(key, "key"), sync=sync)
+
+    def delete_range(
+        self, start: BytesLike | None, stop: BytesLike | None, *, prefix: BytesLike | None = None
+    ) -> None:
+        """As ``DB.delete_range``, of keys of this part."""
+        own = self._prefix
+        self._db.delete_range(
+            None if start is None else own + as_bytes(start, "start key"),
+            None if stop is None else own + as_bytes(stop, "stop key"),
+            prefix=(own if prefix is None else own + as_bytes(prefix, "prefix")) or None,
+        )
 
     def write_batch(self, *, transaction: bool = True, sync: bool = False) -> WriteBatch:
         """As ``DB.write_batch``; the batch adds the prefix to its keys."""
