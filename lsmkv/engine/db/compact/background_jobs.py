@@ -435,15 +435,16 @@ class BackgroundJobs:
             if commit.flushed and view.version is not version:
                 immutable = None
             publication = commit.publication
-            if publication is not None and publication.drop is not None:
-                self._note_drop(publication.drop, view, publication.sequence)
+            drop = None if publication is None else publication.drop
+            if publication is not None and drop is not None and view.version is not version:
+                self._note_drop(drop, view, publication.sequence)
             if edit.last_sequence is not None and edit.last_sequence > store.versions.last_sequence:
                 if store.sharing is not None:
                     store.sharing.publish(edit.last_sequence)
                 store.versions.last_sequence = edit.last_sequence  # a publication's
             self.has_obsolete_files = True
             if publication is not None:
-                if publication.drop is None:
+                if drop is None:
                     view.memtable.log_number = publication.log_number
                 else:
                     view.memtable.applying = None

@@ -6,7 +6,9 @@ import random
 from typing import Any
 
 import pytest
-from stores import settle
+from stores import GatedEnv, fill, settle
+from threads import background_of
+from waiting import wait_until
 
 import lsmkv
 from lsmkv import DB, ConflictError, MemoryEnv, SequenceTooOldError
@@ -358,23 +360,44 @@ def test_kills_and_power_cuts_at_every_call() -> None:
 # Compactions meanwhile
 
 
-def test_no_compaction_starts_meanwhile_and_a_rewritten_table_is_not_dropped() -> None:
-    """Level 0 has eight files, so that compactions go on; the range is looked at once more."""
-    with DB(":memory:", background="inline", compression=None) as db:
-        for number in range(11):
-            db.put(b"k%d" % (number % 3), bytes(3000))
-            db.put(b"z", b"")
-            with_full_level_0(db)
-        before = db.stats().compactions
-        db.delete_range(b"k", b"l")
-        assert dict(db) == {b"z": b""}
-        assert db.stats().compactions >= before
+def test_a_running_compaction_does_not_bring_the_range_back() -> None:
+    """It has read the tables, which must not be dropped before it has ended."""
+    env = GatedEnv()
+    entries = {b"a%03d" % n: b"v" * 50 for n in range(300)}
+    with DB(PATH, create_if_missing=True, env=env) as db:
+        for _ in range(2):
+            fill(db, entries)
+            db.flush()
+        env.open.clear()
+        env.waiting.clear()
+        compacting, errors = background_of(db.compact_range)
+        assert env.waiting.wait(60)
+        deleting, more_errors = background_of(lambda: db.delete_range(b"a", b"b"))
+        wait_until(lambda: bool(db._background and db._background._publications))
+        assert db.get(b"a100") == entries[b"a100"]
+        env.open.set()
+        for thread in (compacting, deleting):
+            thread.join(60)
+        assert errors == more_errors == []
+        assert dict(db) == {}
+        db.compact_range()
+        assert dict(db) == {}
 
 
-def with_full_level_0(db: DB) -> None:
-    """Flush, and run no compaction."""
-    assert db._background is not None
-    slot = RangeCompaction.slot()
-    db._background.run_range_compaction(slot)
-    db.flush()
-    db._background._range_compactions.remove(slot)
+def test_compactions_start_again_once_it_is_done() -> None:
+    with two_levels() as db:
+        assert db._background is not None
+        db._background.run_range_compaction(RangeCompaction.slot())
+        slot = db._background._range_compactions[0]
+        for _ in range(5):
+            db.put(b"15", b"")
+            db.flush()
+        assert levels(db).count(0) == 5
+        for _ in range(4):  # here a compaction is due in any case
+            db.put(b"15", b"")
+            db.flush()
+        assert levels(db).count(0) < 8
+        db._background.release_slot(slot)
+        db.compact_range()
+        assert db._background._range_compactions == []
+        assert levels(db).count(0) == 0
