@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from waiting import wait_until
 import lsmkv
 from lsmkv import DB, ConflictError, MemoryEnv, SequenceTooOldError
 from lsmkv.engine.db.compact.background_jobs import RangeCompaction
-from lsmkv.engine.util.comparator import REVERSE_BYTEWISE
+from lsmkv.engine.util.comparator import REVERSE_BYTEWISE, CallableComparator, Comparator
 from lsmkv.testing.durable import NameModel, Tails
 from lsmkv.testing.faulty import FaultyEnv
 
@@ -143,7 +144,8 @@ def test_tables_in_the_range_go_unread() -> None:
         assert after.bytes_read == before.bytes_read
         assert after.block_cache_hits == before.block_cache_hits
         assert after.log_writes - before.log_writes <= 2
-        assert db.sequence == 22  # one deletion, of the drop
+        assert db.sequence == 22
+        assert db.written_keys() == [b"15"]  # one deletion, of the drop
 
 
 @pytest.mark.parametrize("deleted", [True, False])
@@ -177,6 +179,41 @@ def test_an_empty_range_and_an_empty_store() -> None:
     with DB(":memory:") as db:
         db.delete_range(None, None)
         assert db.sequence == 0
+
+
+@pytest.mark.parametrize("order", [None, REVERSE_BYTEWISE])
+@pytest.mark.parametrize("flushed", [False, True])
+def test_a_prefix(order: Comparator | None, flushed: bool) -> None:
+    with DB(":memory:", comparator=order) as db:
+        part, inner = db.prefixed_db(b"b"), db.prefixed_db(b"").prefixed_db(b"b1")
+        for key in (b"a", b"b", b"b0", b"b1", b"b12", b"b13", b"b\xff\xff", b"c"):
+            db.put(key, b"")
+        if flushed:
+            db.flush()
+        inner.delete_range(b"2", b"3") if order is None else inner.delete_range(b"2", b"1")
+        assert sorted(dict(part)) == [b"", b"0", b"1", b"13", b"\xff\xff"]
+        part.delete_range(None, None, prefix=b"1")
+        assert sorted(dict(part)) == [b"", b"0", b"\xff\xff"]
+        part.delete_range(None, None)
+        assert sorted(dict(db)) == [b"a", b"c"]
+        db.prefixed_db(b"").delete_range(None, None)
+        assert dict(db) == {}
+
+
+def test_wrong_arguments(tmp_path: Path) -> None:
+    folding = CallableComparator(lambda a, b: (a > b) - (a < b), "test.Custom")
+    with DB(":memory:", comparator=folding) as db:
+        with pytest.raises(ValueError, match="prefix requires the bytewise order"):
+            db.delete_range(None, None, prefix=b"a")
+        with pytest.raises(TypeError, match="start key"):
+            db.delete_range(1, None)  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            db.delete_range()  # type: ignore[call-arg]
+    with pytest.raises(lsmkv.ClosedError):
+        db.delete_range(None, None)
+    DB(tmp_path, create_if_missing=True).close()
+    with DB(tmp_path, read_only=True) as reader, pytest.raises(lsmkv.ReadOnlyError):
+        reader.delete_range(None, None)
 
 
 # Readers and writers from before
