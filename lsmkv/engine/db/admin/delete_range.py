@@ -30,8 +30,7 @@ from lsmkv.engine.db.compact.background import Background
 from lsmkv.engine.db.compact.background_jobs import RangeCompaction
 from lsmkv.engine.db.read.iterator import Iterator
 from lsmkv.engine.db.read.scan import Bounds, bounds_of, files_in
-from lsmkv.engine.db.tree.range_drop import RangeDrop
-from lsmkv.engine.db.tree.store import ReadView, Store, View
+from lsmkv.engine.db.tree.store import RangeDrop, ReadView, Store, View
 from lsmkv.engine.db.write.writer import Writer
 from lsmkv.engine.format.batch import Operation
 from lsmkv.engine.format.version_edit import FileMetaData, VersionEdit

@@ -89,8 +89,8 @@ class Maintenance(Handle):
         Tables whose keys all lie in the range go as a whole, unread, and their space is free soon
         after.  What is in other tables, or in memory, is deleted key by key, in batches.  Each
         batch is atomic, the whole is not: a crash or an exception leaves a part deleted, and what
-        is written to the range meanwhile stays or goes.  The deletion is durable when this returns if tables
-        went.
+        is written to the range meanwhile stays or goes.  The deletion is durable when this returns
+        if tables went.
 
         Snapshots and iterators from before still see the range, and keep its tables until they are
         closed.  A transaction from before that has read a key of the range, absent or not, or that

@@ -29,8 +29,7 @@ from lsmkv.engine.db.compact.picking import (
 )
 from lsmkv.engine.db.compact.pool import WorkerPool
 from lsmkv.engine.db.tree.memtable import MemTable
-from lsmkv.engine.db.tree.range_drop import RangeDrop
-from lsmkv.engine.db.tree.store import Store, View
+from lsmkv.engine.db.tree.store import RangeDrop, Store, View
 from lsmkv.engine.db.tree.version import total_size
 from lsmkv.engine.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.engine.util.threads import pause

@@ -3,17 +3,16 @@
 The memtable (a SortedDict) becomes one file: data blocks, the filter block that a
 :class:`~lsmkv.engine.table.filter_block.FilterBlockBuilder` makes with the store's filter policy
 (by default LevelDB's Bloom policy), the index block and the footer.  The background work calls this
-for the immutable memtable, and recovery and repair for one that they have replayed; no lock is
-held.  The caller commits the version edit that names the table.
+for the immutable memtable, recovery and repair for a replayed one; the caller commits the edit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from lsmkv.engine.db.tree.memtable import MemTable
 from lsmkv.engine.db.tree.merge import live_entries
-from lsmkv.engine.db.tree.table_output import Columns, write_tables
+from lsmkv.engine.db.tree.table_output import Columns, remove_table, write_entries
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.format.key_order import KeyOrder
 from lsmkv.engine.format.version_edit import FileMetaData
@@ -48,3 +47,47 @@ def _without_hidden(
     for user_keys, tagged in chunks:
         entries = list(zip(user_keys, tagged, strict=True))
         yield live_entries(entries, oldest_pinned, order, None)
+
+
+# Beyond the tour: several tables
+
+_GROUP = 6
+"""Bytes at the beginning of a key whose change ends a table, with ``flush_prefix``."""
+
+
+def write_tables(
+    chunks: Iterable[Columns],
+    directory: Directory,
+    new_number: Callable[[], int],
+    options: Options,
+) -> list[FileMetaData]:
+    """Write these user keys and tagged values, in order, durably: to one table, or to several
+    disjoint ones if ``options.flush_prefix`` asks for that."""
+    prefix = options.flush_prefix.encode()
+    files: list[FileMetaData] = []
+    try:
+        for part in _parts(chunks, prefix) if prefix else [chunks]:
+            files.append(write_entries(part, directory, new_number(), options))
+    except BaseException:
+        for file in files:
+            remove_table(directory, file.number)
+        raise
+    return files
+
+
+def _parts(chunks: Iterable[Columns], prefix: bytes) -> list[list[Columns]]:
+    """The content of each table; see :func:`write_tables`."""
+    parts: list[list[Columns]] = []
+    last: bytes | None = None
+    for user_keys, tagged in chunks:
+        begin = 0
+        for at, key in enumerate(user_keys):
+            group = key[:_GROUP] if key.startswith(prefix) else b""
+            if group != last:
+                if at > begin:
+                    parts[-1].append((user_keys[begin:at], tagged[begin:at]))
+                begin = at
+                last = group
+                parts.append([])
+        parts[-1].append((user_keys[begin:], tagged[begin:]))
+    return parts

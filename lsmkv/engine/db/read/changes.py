@@ -15,8 +15,7 @@ from lsmkv.engine.db.read.level_iterator import FIRST_CHUNK, LevelIterator
 from lsmkv.engine.db.read.level_reader import LevelReader
 from lsmkv.engine.db.read.reader import in_memtables
 from lsmkv.engine.db.read.scan import Bounds, files_in, shared_prefix_hash
-from lsmkv.engine.db.tree.range_drop import RangeDrop
-from lsmkv.engine.db.tree.store import ReadView, Store
+from lsmkv.engine.db.tree.store import RangeDrop, ReadView, Store
 from lsmkv.engine.db.tree.version import PLACE_BITS
 from lsmkv.engine.env.interrupts import allow_interrupts
 from lsmkv.engine.filter.key_hashes import KeyHashes

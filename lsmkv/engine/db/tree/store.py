@@ -16,7 +16,6 @@ from lsmkv.engine.db.tree.listener import CallListener
 from lsmkv.engine.db.tree.log_holds import LogHolds
 from lsmkv.engine.db.tree.memtable import MemTable
 from lsmkv.engine.db.tree.pinned import Pin, PinnedSequences
-from lsmkv.engine.db.tree.range_drop import RangeDrop
 from lsmkv.engine.db.tree.sharing import Sharing
 from lsmkv.engine.db.tree.store_lock import StoreLock
 from lsmkv.engine.db.tree.table_cache import TableCache
@@ -24,7 +23,7 @@ from lsmkv.engine.db.tree.version import Version
 from lsmkv.engine.db.tree.version_set import VersionSet
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.errors import ClosedError, ForkedError, raise_typed
-from lsmkv.engine.format.key_order import KeyOrder
+from lsmkv.engine.format.key_order import KeyOrder, Position
 from lsmkv.engine.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.engine.options import L0_SLOWDOWN_WRITES_TRIGGER, L0_STOP_WRITES_TRIGGER, Options
 from lsmkv.engine.table.reader import Table
@@ -91,6 +90,48 @@ class ReadView:
     def release(self) -> None:
         """Unpin the sequence.  A second call has no effect."""
         self.pin.release()
+
+
+class RangeDrop:
+    """Tables that one edit takes out of the version, since a range deletion covers them.
+
+    ``admin/delete_range.py`` makes it, and the background work commits it.  The store keeps it as
+    long as a reader from before pins its sequence.
+    """
+
+    def __init__(
+        self,
+        lower: Position | None,
+        upper: Position | None,
+        key: bytes,
+        tables: frozenset[int],
+        expected: frozenset[int],
+    ) -> None:
+        """``expected`` are all tables that overlapped the range when the deletions were made; if
+        one is missing, a compaction has moved some of its entries."""
+        self.lower = lower
+        self.upper = upper
+        self.key = key
+        """A user key of the range, which the operation with the drop's sequence deletes."""
+        self.tables = tables
+        self.expected = expected
+        self.sequence = 0
+        """Its sequence: readers at lower ones see the tables."""
+        self.view: View | None = None
+        """What they read; None if there are none."""
+
+    def covers(self, order: KeyOrder, user_key: bytes) -> bool:
+        """Whether a key lies in the range."""
+        lower, upper = self.lower, self.upper
+        return (lower is None or order.is_at_or_after(user_key, lower)) and (
+            upper is None or not order.is_at_or_after(user_key, upper)
+        )
+
+    def overlaps(self, order: KeyOrder, lower: Position | None, upper: Position | None) -> bool:
+        """Whether the range has a part of another one."""
+        return (self.lower is None or upper is None or order.is_before(self.lower, upper)) and (
+            lower is None or self.upper is None or order.is_before(lower, self.upper)
+        )
 
 
 class StateChange:

@@ -8,8 +8,8 @@ next blocks are built, and the sync at the end is short.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.format.filenames import table_name
@@ -25,9 +25,6 @@ _NO_LIMIT = 1 << 62
 _ENTRIES = 512  # added at once; a write-out may be requested after each
 _SYNC_EVERY = 512 * 1024
 """After this many bytes the system is asked to start writing them out."""
-_GROUP: Final = 6
-"""Bytes at the beginning of a key whose change ends a table, with ``flush_prefix``."""
-
 Columns = tuple[list[bytes], list[bytes]]
 """User keys and their tagged values, in order."""
 
@@ -122,41 +119,3 @@ def write_entries(
         output.abandon()
         raise
     return file
-
-
-def write_tables(
-    chunks: Iterable[Columns],
-    directory: Directory,
-    new_number: Callable[[], int],
-    options: Options,
-) -> list[FileMetaData]:
-    """Write these user keys and tagged values, in order, durably: to one table, or to several
-    disjoint ones if ``options.flush_prefix`` asks for that."""
-    prefix = options.flush_prefix.encode()
-    files: list[FileMetaData] = []
-    try:
-        for part in _parts(chunks, prefix) if prefix else [chunks]:
-            files.append(write_entries(part, directory, new_number(), options))
-    except BaseException:
-        for file in files:
-            remove_table(directory, file.number)
-        raise
-    return files
-
-
-def _parts(chunks: Iterable[Columns], prefix: bytes) -> list[list[Columns]]:
-    """The content of each table; see :func:`write_tables`."""
-    parts: list[list[Columns]] = []
-    last: bytes | None = None
-    for user_keys, tagged in chunks:
-        begin = 0
-        for at, key in enumerate(user_keys):
-            group = key[:_GROUP] if key.startswith(prefix) else b""
-            if group != last:
-                if at > begin:
-                    parts[-1].append((user_keys[begin:at], tagged[begin:at]))
-                begin = at
-                last = group
-                parts.append([])
-        parts[-1].append((user_keys[begin:], tagged[begin:]))
-    return parts

@@ -12,8 +12,7 @@ from librt.strings import BytesWriter
 
 from lsmkv.engine.db.compact.background import Background
 from lsmkv.engine.db.compact.background_jobs import Publication
-from lsmkv.engine.db.tree.range_drop import RangeDrop
-from lsmkv.engine.db.tree.store import Store
+from lsmkv.engine.db.tree.store import RangeDrop, Store
 from lsmkv.engine.db.write.log_rotation import LogRotation
 from lsmkv.engine.db.write.wal import WriteAheadLog
 from lsmkv.engine.db.write.write_queue import PendingWrite
@@ -45,8 +44,6 @@ class Commit:
                                                 it, and the batch is applied, once more perhaps
     publication  the thread has not begun it    back: it is withdrawn, and its empty log removed
     publication  the MANIFEST names its tables  forward: writes go on in its log
-    drop         the thread has not begun it    its batch goes forward, as one that only deletes
-    drop         the MANIFEST lacks its tables  forward: the batch was applied with it
     publication  its commit failed              neither: its log stays, since the MANIFEST may name
                                                 it, and every later write raises
     ===========  =============================  ===================================================
@@ -173,7 +170,8 @@ class Commit:
     def drop(self, drop: RangeDrop) -> bool:
         """Log the operation of a drop, synced, and have the drop published, which also applies it.
 
-        Returns whether that was done; if not, the operation is applied as any other.
+        Returns whether that was done; if not, also after an interrupt, the operation is applied as
+        that of any other batch.
         """
         store = self._store
         batch = PendingWrite([(drop.key, None)], True, None)

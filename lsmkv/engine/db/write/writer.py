@@ -26,8 +26,7 @@ from typing import Any, Final, TypeVar
 from lsmkv.engine.counters import BLOCK_READS
 from lsmkv.engine.db.compact.background import Background
 from lsmkv.engine.db.compact.background_jobs import Publication
-from lsmkv.engine.db.tree.range_drop import RangeDrop
-from lsmkv.engine.db.tree.store import Store
+from lsmkv.engine.db.tree.store import RangeDrop, Store
 from lsmkv.engine.db.write.commit import Commit
 from lsmkv.engine.db.write.log_rotation import LogRotation
 from lsmkv.engine.db.write.memtable_room import MemtableRoom, WorkFirst

@@ -9,7 +9,7 @@ import os
 import pytest
 from tables import Bench, add, value
 
-from lsmkv.engine.db.tree.table_output import TableOutput, remove_table, write_entries, write_tables
+from lsmkv.engine.db.tree.table_output import TableOutput, remove_table, write_entries
 from lsmkv.engine.env.base import WritableFile
 from lsmkv.engine.format.keys import KIND_VALUE, pack
 
@@ -92,12 +92,3 @@ def test_a_number_that_is_taken_is_refused(bench: Bench) -> None:
     TableOutput(bench.directory, 7, bench.options)
     with pytest.raises(FileExistsError):
         TableOutput(bench.directory, 7, bench.options)
-
-
-def test_tables_before_one_that_fails_are_removed(bench: Bench) -> None:
-    chunks = [([b"v00001", b"v00002"], [value(b"", 1)[1], value(b"", 2)[1]])]
-    options = bench.options._replace(flush_prefix="v")
-    numbers = iter([7])
-    with pytest.raises(StopIteration):
-        write_tables(chunks, bench.directory, lambda: next(numbers), options)
-    assert bench.directory.names() == []
