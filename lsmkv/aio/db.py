@@ -381,6 +381,15 @@ class DB(Opened[_db.DB], Readable, PrefixableDB):
         """Delete the keys from ``start`` up to ``stop``: :meth:`lsmkv.DB.delete_range`.
 
         If it is cancelled, it continues in its thread until it is done or the store is closed.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with open_db(":memory:") as db:
+        ...         await db.put(b"k", b"v")
+        ...         await db.delete_range(b"a", b"z")
+        ...         return await db.get(b"k")
+        >>> asyncio.run(main()) is None
+        True
         """
 
     @forwarded(_db.DB.rewrite_tables, long=True)

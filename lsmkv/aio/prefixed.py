@@ -66,6 +66,7 @@ class PrefixedDB(Readable, Updatable, Generic[D]):
     ...         assert ann.db is db and await users.contains(b"ann:age")
     ...         older = await ann.update(b"age", lambda age: b"%d" % (int(age) + 1))
     ...         assert older == await users.run(lambda transaction: transaction.get(b"ann:age"))
+    ...         await users.delete_range(b"bob", None)
     ...         return ages, ann.prefix, [pair async for pair in users]
     >>> asyncio.run(main())
     ((b'41', b'42'), b'user:ann:', [(b'ann:age', b'43')])

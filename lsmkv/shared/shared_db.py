@@ -130,6 +130,7 @@ class SharedDB(SharedHandle):
     ...         with lsmkv.TableWriter(f"{place}/more.ldb") as table:
     ...             table.add(b"m", b"2")
     ...         another.ingest([f"{place}/more.ldb"])
+    ...         another.delete_range(b"a", b"c")
     ...         another.close()
     ...         dict(db), another.closed, another.name == db.name, db.acknowledge_recovery()
     ({b'm': b'2', b'n': b'1'}, True, True, [])

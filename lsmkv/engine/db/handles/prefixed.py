@@ -165,6 +165,7 @@ class PrefixedDB(Readable, Generic[D]):
     ...     users.delete(b"ann:age")
     ...     before.get(b"ann:age"), list(users.iterator(include_value=False))
     (b'41', [b'bob:age'])
+    >>> users.delete_range(None, b"b")
     >>> users.update(b"bob:age", lambda age: b"%d" % (int(age) + 1))
     b'28'
     >>> users.run(lambda transaction: transaction.get(b"bob:age"))
