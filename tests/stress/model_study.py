@@ -2,9 +2,9 @@
 
 Every seed is a run of random operations on one store: puts, deletions, batches, snapshots,
 iterators both ways and in zigzag, over any bounds, seeks, flushes, compactions, ingests,
-range deletions, transactions, and openings with other settings.  Every other run takes turns with LevelDB, where
-plyvel can be imported: one engine has the store open for a while, then the other, and each must
-find what the other one left.
+range deletions, transactions, and openings with other settings.  Every other run takes turns with
+LevelDB, where plyvel can be imported: one engine has the store open for a while, then the other,
+and each must find what the other one left.
 """
 
 from __future__ import annotations
