@@ -14,7 +14,8 @@ Some are about one thing each.  ``transactions`` has some that last, while anoth
 what they have read, and leaves no trace of it; ``synced`` has members that read while the owner
 syncs; ``versions`` has members that read while tables come and go, and ``ranges`` while ranges
 are deleted.  ``unanswered`` kills the owner between the log and the answer of a member's write;
-``joining_late`` has an owner that closes the store while others are about to lease their first version.
+``joining_late`` has an owner that closes the store while others are about to lease their
+first version.
 
 None of them forks.  A simulated process is some threads of one interpreter, whose memory cannot be
 copied; what a fork does to descriptors and locks is the system's.  ``sharing_study.py`` has real
