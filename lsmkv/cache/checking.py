@@ -20,6 +20,7 @@ from lsmkv.cache.keys import (
     order_key,
     tag_prefix,
 )
+from lsmkv.cache.values import chunk_length
 from lsmkv.engine.errors import CorruptionError
 
 _BATCH = 100
@@ -68,7 +69,8 @@ def check(steps: Steps, fix: bool) -> list[str]:
     """The key of the user, by its entry's number."""
     wanted: set[bytes] = set()
     """The index keys that there should be."""
-    values: set[bytes] = set()
+    values: dict[bytes, int] = {}
+    """The chunks that there should be, by the number of a value."""
     size = 0
 
     for name, data in db.iterator(prefix=HEAD):
@@ -84,14 +86,15 @@ def check(steps: Steps, fix: bool) -> list[str]:
         if pointer is not None:
             have = 0
             for index in range(pointer.chunks):
-                chunk = db.get(chunk_key(pointer.number, index))
-                have += 0 if chunk is None else len(chunk)
+                chunk = db.get(chunk_key(pointer.number, index)) or b""
+                if len(chunk) == chunk_length(pointer, index):  # else a reader finds others' bytes
+                    have += len(chunk)
             if have != pointer.size:
                 repair.report(
                     f"the entry {name[1:]!r} has {have:,} of {pointer.size:,} bytes", {name: None}
                 )
                 continue
-            values.add(pointer.number)
+            values[pointer.number] = pointer.chunks
         numbers[head.number] = name[1:]
         size += entry_size(name, data, pointer)
         order = order_key(head.number)
@@ -120,7 +123,8 @@ def check(steps: Steps, fix: bool) -> list[str]:
     pending = {key[1:] for key in db.iterator(prefix=PENDING, include_value=False)}
     for key in db.iterator(prefix=CHUNK, include_value=False):
         number = key[1 : 1 + NUMBER_SIZE]
-        if number not in values and number not in pending:
+        index = int.from_bytes(key[1 + NUMBER_SIZE :], "big")
+        if index >= values.get(number, 0) and number not in pending:
             repair.report(f"{key!r} is a chunk of no entry", {key: None})
 
     totals = steps.totals()

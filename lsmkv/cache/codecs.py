@@ -153,13 +153,15 @@ class DefaultCodec:
     [<Color.RED: 1>]
     """
 
+    # Also those of a codec that an earlier release has pickled.
     _types = _STANDARD
-    """Also of a codec that an earlier release has pickled."""
+    _by_type = _STANDARD.by_type
 
     def __init__(self, types: Iterable[type] = ()) -> None:
         given = tuple(types)
         if given:
             self._types = ValueTypes(given)
+            self._by_type = self._types.by_type
 
     @property
     def types(self) -> tuple[type, ...]:
@@ -177,12 +179,15 @@ class DefaultCodec:
             return b"b" + plain
         if kind is int:
             return _encode_int(value)
+        if value is None or kind is bool:
+            return b"n" if value is None else b"t" if value else b"f"
+        if kind is float:
+            return b"d" + _FLOAT.pack(value)
         parts: list[bytes] = []
-        types = self._types.by_type
         try:
-            _append(parts, value, MOST_DEPTH, types)
+            _append(parts, value, MOST_DEPTH, self._by_type)
         except _RefusedError:
-            raise _refusal(value, types) from None
+            raise _refusal(value, self._by_type) from None
         return b"".join(parts)
 
     def decode(self, data: bytes) -> Any:
@@ -196,6 +201,8 @@ class DefaultCodec:
             return _decode_str(data, 1, len(data))
         if tag == _INT:
             return int.from_bytes(data[1:], "little", signed=True)
+        if len(data) == 1 and (tag >= _SMALL or tag == _NONE):
+            return None if tag == _NONE else tag - _SMALL
         value, end = _decode(data, 0, MOST_DEPTH, self._types)
         if end != len(data):
             raise CorruptionError("a value with more bytes behind it", None, end)

@@ -114,14 +114,9 @@ def _parts_of_zone(zone: ZoneInfo) -> tuple[str] | None:
     return (zone.key,) if zone.key is not None and _ZONE.fullmatch(zone.key) else None
 
 
-def _time(*parts: Any) -> time:
-    *clock, fold, zone = parts
-    return time(*clock, zone).replace(fold=fold)
-
-
-def _datetime(*parts: Any) -> datetime:
-    *clock, fold, zone = parts
-    return datetime(*clock, zone).replace(fold=fold)
+def _clocked(kind: Any) -> Callable[..., Any]:
+    """A maker of times, whose last parts are fold and tzinfo."""
+    return lambda *parts: kind(*parts[:-2], fold=parts[-2], tzinfo=parts[-1])
 
 
 def _offset(offset: timedelta, name: str | None) -> timezone:
@@ -141,8 +136,8 @@ _define(b"q", Fraction, "numerator denominator", [int, int])
 _define(b"m", Decimal, "text", [str], _decimal, _parts_of_decimal)
 _define(b"u", UUID, "bytes", [bytes], lambda data: UUID(bytes=data))
 _define(b"D", date, "year month day", [int, int, int])
-_define(b"h", time, _CLOCK, [int] * 5 + [_ZONES], _time)
-_define(b"T", datetime, "year month day " + _CLOCK, [int] * 8 + [_ZONES], _datetime)
+_define(b"h", time, _CLOCK, [int] * 5 + [_ZONES], _clocked(time))
+_define(b"T", datetime, "year month day " + _CLOCK, [int] * 8 + [_ZONES], _clocked(datetime))
 _define(b"e", timedelta, "days seconds microseconds", [int, int, int])
 _define(b"z", timezone, "offset name", [timedelta, (str, type(None))], _offset, _parts_of_offset)
 _define(b"Z", ZoneInfo, "key", [str], _zone, _parts_of_zone)

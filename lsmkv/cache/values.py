@@ -48,10 +48,11 @@ def pieces_of(value: bytes) -> Iterator[bytes]:
 
 
 def pieces_in(file: Readable) -> Iterator[bytes]:
-    """The rest of a file, in pieces of a chunk's size."""
+    """The rest of a file, in pieces of a chunk's size, even if it reads more than is asked for."""
+    rest = b""
     while True:
-        parts: list[bytes] = []
-        missing = CHUNK_SIZE
+        parts = [rest] if rest else []
+        missing = CHUNK_SIZE - len(rest)
         while missing > 0:
             part = file.read(missing)
             if not isinstance(part, (bytes, bytearray)):
@@ -60,10 +61,19 @@ def pieces_in(file: Readable) -> Iterator[bytes]:
                 break
             parts.append(bytes(part))
             missing -= len(part)
-        if parts:
-            yield b"".join(parts)
+        whole = b"".join(parts)
         if missing > 0:
+            if whole:
+                yield whole
             return
+        full = len(whole) - len(whole) % CHUNK_SIZE
+        yield from pieces_of(whole[:full])
+        rest = whole[full:]
+
+
+def chunk_length(pointer: Pointer, index: int) -> int:
+    """The bytes of one chunk of a value."""
+    return min(CHUNK_SIZE, pointer.size - index * CHUNK_SIZE)
 
 
 def store(db: DB, number: bytes, pieces: Iterator[bytes], clock: Callable[[], float]) -> Pointer:
@@ -230,8 +240,8 @@ class ValueReader(io.RawIOBase):
         index, begin = divmod(self._at, CHUNK_SIZE)
         if index != self._index:
             chunk = self._snapshot.get(chunk_key(self._pointer.number, index))
-            if chunk is None or begin >= len(chunk):
-                raise CorruptionError(f"chunk {index} of {self.name} is missing")
+            if chunk is None or len(chunk) != chunk_length(self._pointer, index):
+                raise CorruptionError(f"chunk {index} of {self.name} is missing or damaged")
             self._chunk, self._index = chunk, index
         view = memoryview(buffer).cast("B")
         part = self._chunk[begin : begin + len(view)]

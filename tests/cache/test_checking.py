@@ -13,6 +13,7 @@ from lsmkv.cache.counters import BASE, Counters
 from lsmkv.cache.keys import chunk_key, head_key
 
 DB = lsmkv.DB
+MIB = 1 << 20
 
 
 @pytest.fixture
@@ -26,6 +27,10 @@ def filled(clock: StillClock) -> Iterator[lsmkv.Cache]:
 
 def first(db: DB, prefix: bytes) -> bytes:
     return next(db.iterator(prefix=prefix, include_value=False))
+
+
+def after_last_chunk(db: DB) -> bytes:
+    return first(db, b"v")[:-1] + b"\x01"
 
 
 def cut(db: DB, cache: lsmkv.Cache) -> None:
@@ -45,6 +50,8 @@ DAMAGE: dict[str, Callable[[DB, lsmkv.Cache], object]] = {
     "not in the order": lambda db, _: db.delete(first(db, b"n")),
     "leads to no entry": lambda db, _: db.put(b"t\0\0" + bytes(12), b""),
     "of 200,001 bytes": lambda db, _: db.delete(first(db, b"v")),
+    "has 0 of 200,001 bytes": lambda db, _: db.put(first(db, b"v"), bytes(200_002)),
+    "\\x00\\x01' is a chunk of no entry": lambda db, _: db.put(after_last_chunk(db), b""),
     "is a chunk of no entry": lambda db, _: db.put(chunk_key(bytes(12), 0), b""),
     "were counted": lambda db, _: db.put(BASE, Counters(100, 1).encode()),
 }
@@ -60,6 +67,22 @@ def test_a_problem_is_found_and_fixed(filled: lsmkv.Cache, problem: str) -> None
     assert filled.check(fix=True) == found
     assert filled.check() == []
     assert len(filled) == len(list(filled)) >= 5
+
+
+def test_an_entry_whose_chunks_are_not_those_of_its_size_is_found(filled: lsmkv.Cache) -> None:
+    """Releases before 0.3 stored this for a file that read more than it was asked for."""
+    db = filled._db
+    filled["large"] = bytes(3 * MIB - 10)
+    chunks = list(db.iterator(prefix=b"v"))
+    db.put(chunks[0][0], b"".join(value for _, value in chunks))
+    for key, _ in chunks[1:]:
+        db.delete(key)
+    assert filled.get("large") is None
+    assert "large' has 0 of 3,145,719 bytes" in filled.check()[0]
+    assert "large" in filled
+    filled.check(fix=True)
+    assert "large" not in filled
+    assert filled.check() == []
 
 
 def test_an_entry_without_its_head_is_dropped(filled: lsmkv.Cache) -> None:

@@ -55,6 +55,36 @@ def test_a_file_is_read_a_chunk_at_a_time() -> None:
         list(pieces_in(io.StringIO("text")))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("more", [1, CHUNK_SIZE // 2, CHUNK_SIZE, len(VALUE)])
+def test_a_file_that_reads_more_than_it_is_asked_for(more: int) -> None:
+    class Generous(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            assert size is not None
+            assert size >= 0
+            return super().read(size + more)
+
+    with lsmkv.Cache(":memory:", shared=False) as cache:
+        cache.set("k", Generous(VALUE), read=True)
+        assert cache.get("k") == VALUE
+        with cache.read("k") as reader:
+            assert reader.read() == VALUE
+        assert cache.check() == []
+        sizes = [len(chunk) for chunk in cache._db.iterator(prefix=b"v", include_key=False)]
+        assert sizes == [CHUNK_SIZE, CHUNK_SIZE, len(VALUE) - 2 * CHUNK_SIZE]
+
+
+def test_a_reader_finds_chunks_of_another_size() -> None:
+    """As releases before 0.3 stored them."""
+    with lsmkv.Cache(":memory:", shared=False) as cache:
+        cache.set("k", io.BytesIO(VALUE), read=True)
+        (first, one), (second, other), _ = cache._db.iterator(prefix=b"v")
+        cache._db.put(first, one + other[:10])
+        cache._db.put(second, other[10:])
+        with cache.read("k") as reader, pytest.raises(CorruptionError, match="chunk 0 of 'k'"):
+            reader.read()
+        assert "has 402,848 of 2,500,000 bytes" in cache.check()[0]
+
+
 def test_a_value_that_is_too_large(db: lsmkv.DB, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(values, "LARGEST", len(VALUE))
     with pytest.raises(ValueError, match="4 GiB"):
