@@ -334,10 +334,14 @@ class Cache(LeasedCache):
     ) -> Callable[[Callable[P, R]], Memoized[P, R]]:
         """A decorator that keeps the results of a function by its arguments.
 
-        A coroutine function is awaited, and its result is kept.  ``name`` replaces the function's
-        name in the keys.  ``typed`` tells 3 from 3.0.  ``ignore`` has positions and names of
-        arguments that make no difference.  With ``expire=0`` nothing is stored.  ``f.__wrapped__``
-        is the function, and ``f.__cache_key__(...)`` the key of a result.
+        A coroutine function is awaited, and its result is kept.  Arguments are keys of the cache:
+        what the codec takes.  ``name`` replaces the function's name in the keys.  ``typed`` tells 3
+        from 3.0.  ``ignore`` has positions and names of arguments that make no difference: those of
+        a method begin with ``self``.  With ``expire=0`` nothing is stored.  ``f.__wrapped__`` is
+        the function, and ``f.__cache_key__(...)`` the key of a result.
+
+        ``ValueError`` without ``name`` for a function whose name others may have: a lambda, one
+        that is defined in a function, or a method of one instance.
 
         With ``lock``, of several callers that want one result at once, in threads, tasks and
         processes, one computes it, and the others wait for it.  If that one raises or dies, the

@@ -151,7 +151,7 @@ class Flights:
         them for other threads and processes."""
         import asyncio  # noqa: PLC0415 - 6 MB, which a program with a loop has loaded
 
-        place = asyncio.get_running_loop(), key
+        place = asyncio.get_running_loop(), encode_key(key, self._opened()._codec)
         lock, users = self._locks.get(place, (None, 0))
         lock = asyncio.Lock() if lock is None else lock
         self._locks[place] = lock, users + 1

@@ -352,7 +352,7 @@ def test_results_have_a_prefix_and_a_version(cache: Any, handler: Any) -> None:
     assert cache.get(later.__cache_key__(3), version=2) == 3
     plain(3)
     assert len(calls) == 5
-    assert (":1:f", 3, None) in cache.cache
+    assert (":1:f", (3,), ()) in cache.cache
     with pytest.raises(TypeError, match="parentheses"):
         cache.memoize(function)
 

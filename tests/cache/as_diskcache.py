@@ -18,8 +18,9 @@ from typing import Any
 from diskcache_suite import HAS_MORE, LEFT_OUT, left_out
 
 import lsmkv
-from lsmkv.cache import recipes
+from lsmkv.cache import memoizing, recipes
 from lsmkv.cache.codecs import PickleCodec
+from lsmkv.cache.recipes import limiting
 from lsmkv.cache.settings import DEFAULTS
 
 OTHER_SETTINGS: dict[str, Any] = {
@@ -173,8 +174,14 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     items[:] = [item for item in items if item.nodeid not in listed]
 
 
+def local_name(function: Any) -> str:
+    """The name of a function of a test: lsmkv wants one to be given for those in functions."""
+    return f"{function.__module__}.{function.__qualname__}"
+
+
 def install() -> None:
     """Make this what ``import diskcache`` finds."""
+    memoizing.own_name = limiting.own_name = local_name
     names: dict[str, Any] = {
         "Cache": Cache,
         "DEFAULT_SETTINGS": DEFAULT_SETTINGS,

@@ -118,7 +118,7 @@ def test_one_thread_computes_for_all() -> None:
         calls: list[int] = []
         go = threading.Event()
 
-        @cache.memoize(lock=True)
+        @cache.memoize("slow", lock=True)
         def slow(number: int) -> int:
             calls.append(number)
             go.wait()
@@ -146,7 +146,7 @@ def test_after_a_failure_the_next_one_computes() -> None:
     with Cache(shared=False) as cache:
         outcomes = [ValueError("no"), None]
 
-        @cache.memoize(lock=True)
+        @cache.memoize("flaky", lock=True)
         def flaky() -> str:
             outcome = outcomes.pop(0)
             if outcome is not None:
@@ -160,7 +160,7 @@ def test_after_a_failure_the_next_one_computes() -> None:
 
 
 def test_a_recursive_function(shared_cache: Cache) -> None:
-    @shared_cache.memoize(lock=True)
+    @shared_cache.memoize("fibonacci", lock=True)
     def fibonacci(number: int) -> int:
         return number if number < 2 else fibonacci(number - 1) + fibonacci(number - 2)
 
@@ -184,7 +184,7 @@ def test_one_process_computes_for_all(shared_cache: Cache, user: User) -> None:
     for one in others:
         one(COMPUTES)
         one.ask("result = slow(), calls")
-    name = lease_name(b"memoize", cache_key(shared_cache, ("slow", None)))
+    name = lease_name(b"memoize", cache_key(shared_cache, ("slow", (), ())))
     wait_until(lambda: waiting(shared_cache, name) == 2)
     shared_cache["go"] = True
     answers = sorted(one.answer() for one in others)
@@ -199,7 +199,7 @@ def test_another_process_computes_once_the_first_is_killed(shared_cache: Cache, 
     first.ask("result = slow()")
     wait_until(lambda: shared_cache.get("begun") == 1)
     second.ask("result = slow(), calls")
-    name = lease_name(b"memoize", cache_key(shared_cache, ("slow", None)))
+    name = lease_name(b"memoize", cache_key(shared_cache, ("slow", (), ())))
     wait_until(lambda: waiting(shared_cache, name) == 1)
     first.kill()
     wait_until(lambda: shared_cache.get("begun") == 2)
@@ -236,7 +236,7 @@ def test_a_task_waits_for_another_process_and_can_be_cancelled(
     one(COMPUTES)
     one.ask("result = slow()")
     wait_until(lambda: shared_cache.get("begun") == 1)
-    name = lease_name(b"memoize", cache_key(shared_cache, ("slow", None)))
+    name = lease_name(b"memoize", cache_key(shared_cache, ("slow", (), ())))
 
     async def main() -> str:
         @shared_cache.memoize("slow", lock=True)
@@ -260,7 +260,7 @@ def test_a_task_waits_for_another_process_and_can_be_cancelled(
 
     assert asyncio.run(main()) == "done"
     assert one.answer() == "done"
-    with_lease = shared_cache._lease(b"memoize", ("slow", None), timeout=60)
+    with_lease = shared_cache._lease(b"memoize", ("slow", (), ()), timeout=60)
     assert with_lease is not None
     assert isinstance(Flights(lambda: shared_cache)._locks, dict)
 
