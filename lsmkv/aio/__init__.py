@@ -17,8 +17,9 @@ an iterator, which fetches a chunk per trip.
 **Cancellation.**  A cancelled call that no thread has started is dropped: it has no effect.  A call
 that a thread has started ends first, and then the cancellation continues.  So once ``await
 db.put(...)`` is over, the write has happened completely or never will, and an iterator may be used
-again or closed.  The exceptions are ``compact_range``, ``ingest``, ``verify`` and ``check``: they
-continue in their thread without their caller.  ``close`` ends a compaction or an ingest.
+again or closed.  The exceptions are ``compact_range``, ``delete_range``, ``ingest``, ``verify``
+and ``check``: they continue in their thread without their caller.  ``close`` ends a compaction or
+an ingest.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Cache(Opened[_cache.Cache]):
 
     >>> async def main():
     ...     async with Cache(shared=False) as cache:
-    ...         @cache.memoize()
+    ...         @cache.memoize("square")
     ...         async def square(number):
     ...             print("computing")
     ...             return number * number

@@ -376,6 +376,22 @@ class DB(Opened[_db.DB], Readable, PrefixableDB):
         Long calls run one at a time.  ``progress`` is called in that thread.
         """
 
+    @forwarded(_db.DB.delete_range, long=True)
+    def delete_range(self) -> None:
+        """Delete the keys from ``start`` up to ``stop``: :meth:`lsmkv.DB.delete_range`.
+
+        If it is cancelled, it continues in its thread until it is done or the store is closed.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with open_db(":memory:") as db:
+        ...         await db.put(b"k", b"v")
+        ...         await db.delete_range(b"a", b"z")
+        ...         return await db.get(b"k")
+        >>> asyncio.run(main()) is None
+        True
+        """
+
     @forwarded(_db.DB.rewrite_tables, long=True)
     def rewrite_tables(self) -> None:
         """Rewrite every table with the present options: :meth:`lsmkv.DB.rewrite_tables`.

@@ -66,6 +66,7 @@ class PrefixedDB(Readable, Updatable, Generic[D]):
     ...         assert ann.db is db and await users.contains(b"ann:age")
     ...         older = await ann.update(b"age", lambda age: b"%d" % (int(age) + 1))
     ...         assert older == await users.run(lambda transaction: transaction.get(b"ann:age"))
+    ...         await users.delete_range(b"bob", None)
     ...         return ages, ann.prefix, [pair async for pair in users]
     >>> asyncio.run(main())
     ((b'41', b'42'), b'user:ann:', [(b'ann:age', b'43')])
@@ -93,6 +94,20 @@ class PrefixedDB(Readable, Updatable, Generic[D]):
     async def delete(self, key: BytesLike, *, sync: bool = False) -> None:
         """Remove ``key``; no error if it is absent: :meth:`DB.delete`."""
         await self._db.delete(self._prefix + as_bytes(key, "key"), sync=sync)
+
+    async def delete_range(
+        self,
+        start: BytesLike | None,
+        stop: BytesLike | None,
+        *,
+        prefix: BytesLike | None = None,
+        tables_only: bool = False,
+    ) -> None:
+        """Delete the keys from ``start`` up to ``stop``: :meth:`DB.delete_range`."""
+        threads, part = self._opened()
+        await threads.run_long(
+            part.delete_range, start, stop, prefix=prefix, tables_only=tables_only
+        )
 
     def write_batch(self, *, transaction: bool = True, sync: bool = False) -> WriteBatch:
         """Like :meth:`DB.write_batch`; the batch adds the prefix to its keys."""

@@ -15,8 +15,8 @@ from lsmkv.engine.errors import ClosedError
 from lsmkv.engine.util.signals import deferred
 
 CALL_THREADS = 3
-"""Threads for calls.  One more runs the long calls: ``compact_range``, ``ingest``, ``verify``,
-``check``."""
+"""Threads for calls.  One more runs the long calls: ``compact_range``, ``delete_range``,
+``ingest``, ``verify``, ``check``."""
 
 P = ParamSpec("P")
 T = TypeVar("T")

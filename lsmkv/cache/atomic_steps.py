@@ -18,7 +18,8 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from lsmkv.cache.counters import BASE, ZERO, Counters
-from lsmkv.cache.keys import COUNTERS, MOST, NUMBER_SIZE, POSITION_SIZE, moment, position_number
+from lsmkv.cache.entry_head import Pointer
+from lsmkv.cache.keys import COUNTERS, FLOOR, MOST, NUMBER_SIZE, POSITION_SIZE, number_moment
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.errors import ClosedError, ConflictError
 from lsmkv.engine.format.batch import Operation
@@ -30,6 +31,8 @@ _FREE_ATTEMPTS: Final = 2
 """Attempts before the first pause."""
 _LONGEST_PAUSE: Final = 0.01
 """Seconds."""
+MICROSECOND: Final = 1000
+"""By how much numbers differ that lead to positions."""
 _MOST_PARTS: Final = 8
 """Counters of handles that were killed, before their sum replaces them."""
 
@@ -37,9 +40,12 @@ _MOST_PARTS: Final = 8
 class Step:
     """The reads and writes of one call.  Who writes sets :attr:`changed`."""
 
-    __slots__ = ("_get", "changed", "count", "operations", "reads", "scan", "size")
+    __slots__ = ("_get", "_steps", "changed", "count", "operations", "reads", "scan", "size")
 
-    def __init__(self, get: Callable[[bytes], bytes | None], scan: Callable[..., Any]) -> None:
+    def __init__(
+        self, steps: Steps, get: Callable[[bytes], bytes | None], scan: Callable[..., Any]
+    ) -> None:
+        self._steps = steps
         self._get = get
         self.scan = scan
         """:meth:`lsmkv.DB.iterator`."""
@@ -67,6 +73,24 @@ class Step:
         """Remove a key when the step is committed."""
         self.operations.append((key, None))
 
+    @property
+    def keeps_values(self) -> bool:
+        """Whether a value beside a head that goes is left for :mod:`lsmkv.cache.front`."""
+        return self._steps.keeps_values
+
+    def position(self, now: float) -> bytes:
+        """See :meth:`Steps.position`."""
+        return self._steps.position(now)
+
+    def put_beside(self, value: bytes, now: float) -> Pointer:
+        """Store a value behind all others, and where it is."""
+        floor = self.get(FLOOR)
+        if floor is not None:
+            self._steps.begin_after(floor + bytes(NUMBER_SIZE - len(floor)))
+        pointer = Pointer(len(value), self._steps.next_number(now, MICROSECOND), True)
+        self.put(pointer.key(0), value)
+        return pointer
+
 
 class Steps:
     """Runs the steps of one handle, one at a time, and counts what they change."""
@@ -82,8 +106,9 @@ class Steps:
         self.hits = 0
         """Reads that found an entry, and are not in the counters yet."""
         self.misses = 0
+        self.keeps_values = False
+        """See :class:`Step`."""
         self._last = 0
-        self._newest = 0
 
     def run(self, function: Callable[[Step], T]) -> T:
         """The result of a function, whose writes are committed; it is called again in a conflict.
@@ -109,7 +134,7 @@ class Steps:
 
     def _run_alone(self, function: Callable[[Step], T]) -> T:
         db = self.db
-        step = Step(db.get, db.iterator)
+        step = Step(self, db.get, db.iterator)
         result = function(step)
         if step.changed:
             before = self._own
@@ -122,7 +147,7 @@ class Steps:
         db = self.db
         writer = db._open_writer()  # first: a sequence of before belongs to its epoch, or fails
         sequence = db.sequence
-        step = Step(db.get, db.iterator)
+        step = Step(self, db.get, db.iterator)
         result = function(step)
         if step.changed:
             before = Counters.decode(step.get(self._key))  # another may have merged it
@@ -134,7 +159,7 @@ class Steps:
     def _run_in_transaction(self, function: Callable[[Step], T]) -> T:
         transaction = self.db.transaction(isolation="snapshot")
         try:
-            step = Step(transaction.get, transaction.iterator)
+            step = Step(self, transaction.get, transaction.iterator)
             result = function(step)
             if step.changed:
                 before = Counters.decode(step.get(self._key))
@@ -164,9 +189,10 @@ class Steps:
 
     # Numbers
 
-    def next_number(self, now: float) -> bytes:
-        """A number for an entry or a large value, after all that this handle has given."""
-        nano = max(int(now * 1e9), self._last + 1)
+    def next_number(self, now: float, step: int = 1) -> bytes:
+        """A number for an entry or a value, at least ``step`` after all that this handle has
+        given."""
+        nano = max(int(now * 1e9), self._last + step)
         self._last = nano
         return nano.to_bytes(8, "big") + self._key[1:]
 
@@ -185,14 +211,13 @@ class Steps:
         An entry that was stored while the clock was ahead is thus before those that are stored
         after it was set back, as the order of storing has it.
         """
-        self._newest = max(position_number(moment(now)), self._newest + 1)
-        return self._newest.to_bytes(POSITION_SIZE, "big")
+        return number_moment(self.next_number(now, MICROSECOND))
 
     def see_position(self, position: bytes) -> None:
         """Give positions behind this one only, unless it is damage."""
         number = int.from_bytes(position, "big")
         if len(position) == POSITION_SIZE and number <= MOST // 1000:
-            self._newest = max(self._newest, number)
+            self._last = max(self._last, number * MICROSECOND)
 
     # Counters
 

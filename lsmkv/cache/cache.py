@@ -7,14 +7,25 @@ about one key, and this module those that are about many: queues, removal, order
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from lsmkv.cache.atomic_steps import Step
-from lsmkv.cache.culling import STEP, remove_all, remove_expired, remove_first, remove_tagged
+from lsmkv.cache.culling import remove_all
 from lsmkv.cache.entries import remove
 from lsmkv.cache.entry_head import parse
 from lsmkv.cache.keyed import live, nothing
-from lsmkv.cache.keys import HEAD, ORDER, POSITION_SIZE, decode_key, encode_key, head_key
+from lsmkv.cache.keys import (
+    EXPIRY,
+    HEAD,
+    NUMBER_SIZE,
+    ORDER,
+    POSITION_SIZE,
+    decode_key,
+    encode_key,
+    head_key,
+    moment,
+    tag_prefix,
+)
 from lsmkv.cache.leased import Flights, LeasedCache
 from lsmkv.cache.memoizing import MISSING, Memoized, memoized
 from lsmkv.cache.queues import QueueKeys, Side
@@ -24,6 +35,9 @@ from lsmkv.engine.util.introspection import described
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+_BEHIND_NUMBERS: Final = bytes([0xFF]) * (NUMBER_SIZE + 1)
 
 
 class _ChangedError(Exception):
@@ -269,20 +283,20 @@ class Cache(LeasedCache):
         Each step removes 100 at most.  Cost: for each entry two Gets, and its deletions.
         """
         when = self._clock() if now is None else now
-        count = remove_all(self._steps, lambda step: remove_expired(step, when, STEP))
+        count = remove_all(self._steps, EXPIRY, EXPIRY + moment(when))
         self._removed()
         return count
 
     def evict(self, tag: Any, retry: bool = False) -> int:
         """Remove the entries with a tag; how many there were.  Cost as for :meth:`expire`."""
-        encoded = encode_key(tag, self._codec)
-        count = remove_all(self._steps, lambda step: remove_tagged(step, encoded, STEP))
+        first = tag_prefix(encode_key(tag, self._codec))
+        count = remove_all(self._steps, first, first + _BEHIND_NUMBERS)
         self._removed()
         return count
 
     def clear(self, retry: bool = False) -> int:
         """Remove all entries; how many there were.  Cost as for :meth:`expire`."""
-        count = remove_all(self._steps, lambda step: remove_first(step, STEP))
+        count = remove_all(self._steps, ORDER, ORDER + _BEHIND_NUMBERS)
         self._removed()
         return count
 
@@ -335,10 +349,14 @@ class Cache(LeasedCache):
     ) -> Callable[[Callable[P, R]], Memoized[P, R]]:
         """A decorator that keeps the results of a function by its arguments.
 
-        A coroutine function is awaited, and its result is kept.  ``name`` replaces the function's
-        name in the keys.  ``typed`` tells 3 from 3.0.  ``ignore`` has positions and names of
-        arguments that make no difference.  With ``expire=0`` nothing is stored.  ``f.__wrapped__``
-        is the function, and ``f.__cache_key__(...)`` the key of a result.
+        A coroutine function is awaited, and its result is kept.  Arguments are keys of the cache:
+        what the codec takes.  ``name`` replaces the function's name in the keys.  ``typed`` tells 3
+        from 3.0.  ``ignore`` has positions and names of arguments that make no difference: those of
+        a method begin with ``self``.  With ``expire=0`` nothing is stored.  ``f.__wrapped__`` is
+        the function, and ``f.__cache_key__(...)`` the key of a result.
+
+        ``ValueError`` without ``name`` for a function whose name others may have: a lambda, one
+        that is defined in a function, or a method of one instance.
 
         With ``lock``, of several callers that want one result at once, in threads, tasks and
         processes, one computes it, and the others wait for it.  If that one raises or dies, the

@@ -14,7 +14,7 @@ from lsmkv.cache.keys import (
     PENDING,
     POSITION_SIZE,
     TAG,
-    chunk_key,
+    VALUE,
     eviction_key,
     expiry_key,
     order_key,
@@ -68,7 +68,8 @@ def check(steps: Steps, fix: bool) -> list[str]:
     """The key of the user, by its entry's number."""
     wanted: set[bytes] = set()
     """The index keys that there should be."""
-    values: set[bytes] = set()
+    values: dict[bytes, int] = {}
+    """The chunks that there should be, by the number of a value."""
     size = 0
 
     for name, data in db.iterator(prefix=HEAD):
@@ -84,14 +85,15 @@ def check(steps: Steps, fix: bool) -> list[str]:
         if pointer is not None:
             have = 0
             for index in range(pointer.chunks):
-                chunk = db.get(chunk_key(pointer.number, index))
-                have += 0 if chunk is None else len(chunk)
+                piece = db.get(pointer.key(index)) or b""
+                if len(piece) == pointer.length(index):  # else a reader finds others' bytes
+                    have += len(piece)
             if have != pointer.size:
                 repair.report(
                     f"the entry {name[1:]!r} has {have:,} of {pointer.size:,} bytes", {name: None}
                 )
                 continue
-            values.add(pointer.number)
+            values[pointer.number] = pointer.chunks  # also of a value beside its head
         numbers[head.number] = name[1:]
         size += entry_size(name, data, pointer)
         order = order_key(head.number)
@@ -120,8 +122,13 @@ def check(steps: Steps, fix: bool) -> list[str]:
     pending = {key[1:] for key in db.iterator(prefix=PENDING, include_value=False)}
     for key in db.iterator(prefix=CHUNK, include_value=False):
         number = key[1 : 1 + NUMBER_SIZE]
-        if number not in values and number not in pending:
+        index = int.from_bytes(key[1 + NUMBER_SIZE :], "big")
+        if index >= values.get(number, 0) and number not in pending:
             repair.report(f"{key!r} is a chunk of no entry", {key: None})
+    if not steps.keeps_values:
+        for key in db.iterator(prefix=VALUE, include_value=False):
+            if key[1:] not in values:
+                repair.report(f"{key!r} is a value of no entry", {key: None})
 
     totals = steps.totals()
     if (totals.entries, totals.size) != (len(numbers), size):
@@ -133,3 +140,22 @@ def check(steps: Steps, fix: bool) -> list[str]:
             steps.correct(len(numbers), size)
     repair.carry_out()
     return repair.problems
+
+
+def remove_unowned_values(steps: Steps) -> None:
+    """Remove values beside heads that no head has, which nobody drops under the new policy.
+
+    Cost: a scan of all heads, and memory for the numbers of the values.
+    """
+    db = steps.db
+    unowned = set(db.iterator(prefix=VALUE, include_value=False))
+    for _, data in db.iterator(prefix=HEAD):
+        pointer = parse(data).pointer
+        if pointer is not None and pointer.beside:
+            unowned.discard(pointer.key(0))
+    keys = sorted(unowned)
+    for begin in range(0, len(keys), _BATCH):
+        part: list[tuple[bytes, bytes | None]] = [
+            (key, None) for key in keys[begin : begin + _BATCH]
+        ]
+        steps.run(lambda step: _apply(step, part))  # noqa: B023 - called at once

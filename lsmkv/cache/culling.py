@@ -4,26 +4,26 @@ eviction.  Each step removes a bounded number, and reads only what it removes.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from functools import partial
+from typing import Final, NamedTuple
 
 from lsmkv.cache.atomic_steps import Step, Steps
-from lsmkv.cache.entries import remove
+from lsmkv.cache.entries import remove, renew
 from lsmkv.cache.entry_head import entry_size, parse
 from lsmkv.cache.keys import (
-    EVICTION,
+    EVICTION_END,
     EXPIRY,
     HEAD,
     NUMBER_SIZE,
-    ORDER,
     POSITION_SIZE,
-    moment,
     order_key,
-    tag_prefix,
 )
 from lsmkv.engine.errors import CorruptionError
 
 STEP: Final = 100
 """Entries that one step of ``expire``, ``evict`` and ``clear`` removes."""
+MOST_COPIED: Final = 1 << 20
+"""Bytes of values after which a step copies no more."""
 CULL_STEP: Final = 10
 """Entries that one step of ``cull`` removes."""
 
@@ -61,49 +61,63 @@ def remove_numbers(step: Step, numbers: list[bytes], indexed: list[bytes]) -> in
     return removed
 
 
-def remove_expired(step: Step, now: float, limit: int) -> int:
-    """Remove entries that expired before ``now``, the first ones first."""
-    found = step.scan(start=EXPIRY, stop=EXPIRY + moment(now), include_value=False, limit=limit)
-    keys = list(found)
+class Removed(NamedTuple):
+    """What a step has done at the beginning of an index."""
+
+    removed: int
+    looked: int
+    """Keys of the index at which it has looked."""
+    end: bytes
+    """The last one of them."""
+
+
+def remove_between(step: Step, start: bytes, stop: bytes, limit: int) -> Removed:
+    """Remove the entries of the first ``limit`` keys of an index from ``start`` up to ``stop``."""
+    keys = list(step.scan(start=start, stop=stop, include_value=False, limit=limit))
     numbers = [key[-NUMBER_SIZE:] for key in keys]
-    return remove_numbers(step, numbers, keys)
+    return Removed(remove_numbers(step, numbers, keys), len(keys), keys[-1] if keys else start)
 
 
-def evict_first(step: Step, limit: int, excess: int) -> int:
-    """Remove the first entries in the order of eviction, until so many bytes are gone."""
-    removed = 0
-    for key in list(step.scan(prefix=EVICTION, include_value=False, limit=limit)):
-        if -step.size >= excess:
-            break
-        removed += remove_numbers(step, [key[-NUMBER_SIZE:]], [key])
-    return removed
+def remove_all(steps: Steps, start: bytes, stop: bytes) -> int:
+    """The same for all of them, in steps of :data:`STEP`; how many entries there were.
 
-
-def remove_first(step: Step, limit: int) -> int:
-    """Remove the first entries in the order of storing."""
-    keys = list(step.scan(prefix=ORDER, include_value=False, limit=limit))
-    numbers = [key[-NUMBER_SIZE:] for key in keys]
-    return remove_numbers(step, numbers, keys)
-
-
-def remove_tagged(step: Step, tag: bytes, limit: int) -> int:
-    """Remove entries with a tag, which is encoded."""
-    keys = list(step.scan(prefix=tag_prefix(tag), include_value=False, limit=limit))
-    numbers = [key[-NUMBER_SIZE:] for key in keys]
-    return remove_numbers(step, numbers, keys)
-
-
-def remove_all(steps: Steps, some: Any) -> int:
-    """Run a step that removes at most :data:`STEP` entries until it changes nothing."""
-
-    def one(step: Step) -> tuple[int, bool]:
-        return some(step), step.changed
-
-    count, changed = 0, True
-    while changed:
-        removed, changed = steps.run(one)
+    Each step begins where the last one has ended, and not at deletions, over which a scan is slow.
+    """
+    count, looked = 0, STEP
+    while looked == STEP:
+        removed, looked, start = steps.run(partial(_remove_some, start, stop))
         count += removed
     return count
+
+
+def _remove_some(start: bytes, stop: bytes, step: Step) -> Removed:
+    return remove_between(step, start, stop, STEP)
+
+
+def evict_first(
+    step: Step, start: bytes, limit: int, excess: int, now: float, keeps: bool = False
+) -> Removed:
+    """Remove the first entries in the order of eviction, until so many bytes are gone.
+
+    An entry that was read since it was stored is put last instead, once for all its reads (the
+    clock of F. J. Corbato, A Paging Experiment with the Multics System, 1968); every one is if it
+    ``keeps`` them.  The step looks at ``limit`` entries, and at fewer if their values are large.
+    ``start`` is a key before the first entry: between them are deletions, over which a scan is
+    slow.
+    """
+    removed = looked = copied = 0
+    for key, mark in list(step.scan(start=start, stop=EVICTION_END, limit=limit)):
+        if -step.size >= excess or copied > MOST_COPIED:
+            break
+        looked += 1
+        start = key
+        number = key[-NUMBER_SIZE:]
+        size = renew(step, number, now) if mark or keeps else None
+        if size is None:
+            removed += remove_numbers(step, [number], [key])
+        else:
+            copied += size
+    return Removed(removed, looked, start)
 
 
 def first_expiry(steps: Steps) -> float:

@@ -1,7 +1,7 @@
 """What a step does to an entry: :func:`put`, :func:`remove` and others.
 
 An entry is its head, its key in the order of storing, and one key in each index; its chunks, if its
-value is large.  These functions keep all of them in step, and count.
+value is large, or its value beside the head.  These functions keep all of them in step, and count.
 """
 
 from __future__ import annotations
@@ -9,18 +9,22 @@ from __future__ import annotations
 from typing import Final
 
 from lsmkv.cache.atomic_steps import Step
-from lsmkv.cache.entry_head import Head, Pointer, entry_size, make, parse, with_expiry
+from lsmkv.cache.entry_head import RAW, Head, Pointer, entry_size, make, parse, with_expiry
 from lsmkv.cache.keys import (
+    HEAD,
     POSITION_SIZE,
-    chunk_key,
     eviction_key,
     expiry_key,
     moment,
+    number_moment,
     order_key,
     tag_prefix,
 )
+from lsmkv.engine.errors import CorruptionError
 
 _FIRST: Final = bytes(POSITION_SIZE)
+READ: Final = b"r"
+"""The mark of an entry that was read since it was stored."""
 
 
 def put(
@@ -43,6 +47,8 @@ def put(
     """
     if counts:
         position = _FIRST
+    elif isinstance(value, Pointer) and value.beside:
+        position = number_moment(value.number)
     elif position is None:
         position = moment(now)
     old_size = 0
@@ -72,13 +78,14 @@ def put(
 
 
 def _leave(step: Step, old: Head, position: bytes | None) -> None:
-    """Take an entry out of the order of eviction unless it stays there; and drop its chunks."""
+    """Take an entry out of the order of eviction unless it stays there; and drop its value."""
     entry = step.get(order_key(old.number))
     if entry is not None and entry[:POSITION_SIZE] != position:
         step.delete(eviction_key(entry[:POSITION_SIZE], old.number))
-    if old.pointer is not None:
-        for index in range(old.pointer.chunks):
-            step.delete(chunk_key(old.pointer.number, index))
+    pointer = old.pointer
+    if pointer is not None and not (pointer.beside and step.keeps_values):
+        for index in range(pointer.chunks):
+            step.delete(pointer.key(index))
 
 
 def remove(step: Step, name: bytes, data: bytes, head: Head | None = None) -> None:
@@ -119,3 +126,49 @@ def move(step: Step, number: bytes, position: bytes) -> None:
     step.put(eviction_key(position, number), b"")
     step.put(order_key(number), position + entry[POSITION_SIZE:])
     step.changed = True
+
+
+def renew(step: Step, number: bytes, now: float) -> int | None:
+    """Put an entry last in the order of eviction, and its value behind all others.
+
+    Returns the bytes that were copied for it, or None if it has expired, or is not whole.
+    """
+    entry = step.get(order_key(number))
+    name = b"" if entry is None else HEAD + entry[POSITION_SIZE:]
+    data = None if entry is None else step.get(name)
+    if data is None:
+        return None
+    try:
+        head = parse(data)
+    except CorruptionError:
+        return None
+    pointer = head.pointer
+    if head.number != number or head.expired(now):
+        return None
+    if pointer is None or not pointer.beside:
+        move(step, number, step.position(now))
+        return 0
+    value = step.get(pointer.key(0))
+    if value is None:
+        return None
+    moved = step.put_beside(value, now)
+    put(step, name, data, b"", now, head.expiry, head.tag, bool(head.flags & RAW), moved, False)
+    return len(value)
+
+
+def restore(step: Step, number: bytes, now: float) -> None:
+    """Give an entry a position in time, after positions that were counts."""
+    entry = step.get(order_key(number))
+    data = None if entry is None else step.get(HEAD + entry[POSITION_SIZE:])
+    if data is not None:
+        pointer = parse(data).pointer
+        beside = pointer is not None and pointer.beside
+        move(step, number, number_moment(pointer.number) if pointer and beside else moment(now))
+
+
+def mark_read(step: Step, number: bytes) -> None:
+    """Mark an entry as read, if there still is one."""
+    entry = step.get(order_key(number))
+    if entry is not None:
+        step.put(eviction_key(entry[:POSITION_SIZE], number), READ)
+        step.changed = True

@@ -3,9 +3,10 @@
 ::
 
     flags (1)  number (12)  time of storing (8)  [expiry (8)]  [length (2)  tag]
-    then, of a small value, its bytes; of a large one, its size (8) and its value number (12)
+    then a small value's bytes; of one in chunks or beside, its size (8) and its value number (12)
 
-``flags`` are :data:`RAW`, :data:`EXPIRES`, :data:`TAGGED` and :data:`CHUNKED`.  Times are seconds
+``flags`` are :data:`RAW`, :data:`EXPIRES`, :data:`TAGGED`, and :data:`CHUNKED` or :data:`BESIDE`.
+Times are seconds
 since 1970, as big-endian floats.  The tag is encoded as a key is.
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final, NamedTuple
 
-from lsmkv.cache.keys import NUMBER_SIZE
+from lsmkv.cache.keys import NUMBER_SIZE, VALUE, chunk_key
 from lsmkv.engine.errors import CorruptionError
 
 RAW: Final = 1
@@ -22,6 +23,8 @@ RAW: Final = 1
 EXPIRES: Final = 2
 TAGGED: Final = 4
 CHUNKED: Final = 8
+BESIDE: Final = 16
+"""The value is under a key of its own: :mod:`lsmkv.cache.front`."""
 
 START: Final = struct.Struct(">B12sd")
 _TIME: Final = struct.Struct(">d")
@@ -37,15 +40,24 @@ ENTRY_OVERHEAD: Final = 128
 
 
 class Pointer(NamedTuple):
-    """Where the chunks of a large value are."""
+    """Where a value is that is not in its head: in chunks, or beside the head in one piece."""
 
     size: int
     number: bytes
+    beside: bool = False
 
     @property
     def chunks(self) -> int:
-        """How many there are."""
-        return -(-self.size // CHUNK_SIZE)
+        """How many pieces there are."""
+        return 1 if self.beside else -(-self.size // CHUNK_SIZE)
+
+    def length(self, index: int) -> int:
+        """The bytes of a piece."""
+        return self.size if self.beside else min(CHUNK_SIZE, self.size - index * CHUNK_SIZE)
+
+    def key(self, index: int) -> bytes:
+        """The key of a piece."""
+        return VALUE + self.number if self.beside else chunk_key(self.number, index)
 
 
 class Head(NamedTuple):
@@ -82,8 +94,9 @@ def parse(data: bytes) -> Head:
             at += length
             if at > len(data):
                 raise CorruptionError("the head of an entry ends early", None, len(data))
-        if flags & CHUNKED:
-            pointer = Pointer(*_POINTER.unpack_from(data, at))
+        if flags & (CHUNKED | BESIDE):
+            size, value = _POINTER.unpack_from(data, at)
+            pointer = Pointer(size, value, flags & BESIDE != 0)
             at += _POINTER.size
             if pointer.size >= LARGEST:
                 raise CorruptionError(f"a value of {pointer.size:,} bytes, which is too large")
@@ -111,9 +124,9 @@ def make(
             raise ValueError(f"a tag of {len(tag):,} bytes: 65,535 are possible")
         flags |= TAGGED
         fields += _LENGTH.pack(len(tag)) + tag
-    if type(value) is not bytes:
-        flags |= CHUNKED
-        fields += _POINTER.pack(*value)
+    if isinstance(value, Pointer):
+        flags |= BESIDE if value.beside else CHUNKED
+        fields += _POINTER.pack(value.size, value.number)
         return START.pack(flags, number, stored) + fields
     return START.pack(flags, number, stored) + fields + value
 

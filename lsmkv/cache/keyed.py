@@ -14,12 +14,11 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.cache.atomic_steps import Step
 from lsmkv.cache.entries import put, remove, set_expiry
-from lsmkv.cache.entry_head import CHUNKED, EXPIRES, RAW, START, Head, Pointer, parse
-from lsmkv.cache.keys import PENDING, decode_key, encode_key, head_key
+from lsmkv.cache.entry_head import BESIDE, CHUNKED, EXPIRES, RAW, START, Head, Pointer, parse
+from lsmkv.cache.keys import PENDING, VALUE, decode_key, encode_key, head_key
 from lsmkv.cache.memoizing import MISSING
 from lsmkv.cache.opened import OpenCache
 from lsmkv.cache.values import (
-    MOST_INLINE,
     BytesReader,
     MissingChunk,
     Readable,
@@ -40,6 +39,8 @@ _Releases = list[Callable[[], None]]
 """What ends the leases on the numbers of large values, once they are published."""
 _DATA = START.size
 """Where the value of a plain head begins."""
+_VALUE_NUMBER = _DATA + 8
+"""Where such a head has the number of a value beside it."""
 
 
 @described
@@ -81,13 +82,17 @@ class KeyedCache(OpenCache):
             data = self._get(name)
             if data is not None:
                 flags = data[0]
-                if flags == 0 and not (read or expire_time or tag):
-                    if self._tracks is not None:
-                        self._tracks(data, 0.0)
-                    value = self._decode(data[_DATA:])
-                    if self._statistics:
-                        self._steps.hits += 1
-                    return value
+                if not (flags & ~BESIDE or read or expire_time or tag):
+                    stored: bytes | None = data[_DATA:]
+                    if flags:
+                        stored = self._get(VALUE + data[_VALUE_NUMBER:])
+                    if stored is not None:
+                        if self._tracks is not None:
+                            self._tracks(data, 0.0)
+                        value = self._decode(stored)
+                        if self._statistics:
+                            self._steps.hits += 1
+                        return value
                 now = self._clock() if flags & EXPIRES else 0.0
                 head = parse(data)
                 if not head.expired(now):
@@ -130,7 +135,7 @@ class KeyedCache(OpenCache):
     def _value_of(self, name: bytes, data: bytes, head: Head, read: bool, key: Any) -> Any:
         """The value of an entry; :data:`MISSING` if it is there no longer."""
         while head.pointer is not None:
-            if read and head.flags & RAW:
+            if read and head.flags & RAW and not head.pointer.beside:
                 snapshot = self._db.snapshot()
                 if snapshot.get(name) == data:
                     return ValueReader(snapshot, head.pointer, repr(key))
@@ -266,7 +271,7 @@ class KeyedCache(OpenCache):
                 stored = self._store_file(value, now, held)
             else:
                 stored = self._codec.encode(value)
-                if len(stored) > MOST_INLINE:
+                if len(stored) > self._most_small:
                     stored = self._store_large(pieces_of(stored), now, held)
             pointer = stored if isinstance(stored, Pointer) else None
             entry = now, expiry, encoded_tag, read, stored
@@ -277,7 +282,7 @@ class KeyedCache(OpenCache):
                 if not done and pointer is not None:
                     discard(self._db, pointer.number, pointer.chunks)
             if done:
-                self._written(now, expiry)
+                self._written(now, expiry, len(stored) if pointer is None else pointer.size)
             return done
         finally:
             with deferred:
@@ -303,16 +308,18 @@ class KeyedCache(OpenCache):
             if step.get(PENDING + stored.number) is None:
                 raise Error("a large value was removed before it was published")
             step.delete(PENDING + stored.number)
+        elif len(stored) > self._most_inline:
+            stored = step.put_beside(stored, now)
         at = self._steps.position(now)
         put(step, name, old, number, now, expiry, tag, raw, stored, self._by_count, at)
         return True
 
     def _store_file(self, file: Readable, now: float, held: _Releases) -> bytes | Pointer:
         pieces = pieces_in(file)
-        first = next(pieces, b"")
-        if len(first) <= MOST_INLINE:
+        first, second = next(pieces, b""), next(pieces, b"")
+        if not second and len(first) <= self._most_small:
             return first
-        return self._store_large(chain((first,), pieces), now, held)
+        return self._store_large(chain((first, second) if second else (first,), pieces), now, held)
 
     def _store_large(self, pieces: Iterator[bytes], now: float, held: _Releases) -> Pointer:
         number = self._number(now)
@@ -362,7 +369,7 @@ class KeyedCache(OpenCache):
         now = self._clock()
         total, is_new = self._steps.run(partial(self._add_step, name, key, delta, default, now))
         if is_new:
-            self._written(now, None)
+            self._written(now, None, 0)
         return total
 
     def _add_step(

@@ -7,19 +7,22 @@ byte   then                                value
 =====  ==================================  ======================================================
 ``c``  a handle's number (4)               what this handle has added to the counters
 ``e``  expiry (8), number (12)             nothing; in the order of expiry
+``f``  nothing                             the floor (8), below which no value beside may be stored
 ``h``  the key of the user, encoded        the head of an entry (:mod:`lsmkv.cache.entry_head`)
 ``m``  nothing                             the version of this layout
 ``n``  number (12)                         position (8), and the user's key; in the order of storing
 ``p``  value number (12)                   who stores that value's chunks, until they are published
-``r``  position (8), number (12)           nothing; in the order of eviction
+``r``  position (8), number (12)           nothing, or a mark; in the order of eviction
 ``s``  the name of a setting               its value, by :class:`~lsmkv.cache.codecs.DefaultCodec`
 ``t``  length (2), tag, number (12)        nothing; by tag
 ``v``  value number (12), index (4)        a chunk of a large value
+``w``  value number (12)                   a value beside its head (:mod:`lsmkv.cache.front`)
 =====  ==================================  ======================================================
 
 Numbers are big-endian, so that bytes are in the order of the numbers.  The number of an entry is
 the nanosecond at which it was first stored, and the number of the handle that stored it.  A
-position is a microsecond, or a count for ``"least-frequently-used"``.
+position is a microsecond, or a count for ``"least-frequently-used"``.  That of an entry whose value
+is beside its head is never after the microsecond of the value's number.
 
 **The key of the user** begins with a byte for its type.  Numbers come first, in their order; then
 str in the order of their UTF-8; bytes; and tuples, item by item.  An int and a float that are equal
@@ -38,14 +41,18 @@ from lsmkv.engine.errors import CorruptionError
 
 COUNTERS: Final = b"c"
 EXPIRY: Final = b"e"
+FLOOR: Final = b"f"
 HEAD: Final = b"h"
 LAYOUT: Final = b"m"
 ORDER: Final = b"n"
 PENDING: Final = b"p"
 EVICTION: Final = b"r"
+EVICTION_END: Final = b"s"
+"""Behind all keys in the order of eviction."""
 SETTING: Final = b"s"
 TAG: Final = b"t"
 CHUNK: Final = b"v"
+VALUE: Final = b"w"
 
 NUMBER_SIZE: Final = 12
 POSITION_SIZE: Final = 8
@@ -135,6 +142,11 @@ def moment(time: float) -> bytes:
     """A position for a time in seconds."""
     micro = time * 1e6
     return _WORD.pack(min(int(micro), MOST) if 0.0 < micro < 1e19 else 0 if micro <= 0.0 else MOST)
+
+
+def number_moment(number: bytes) -> bytes:
+    """The position of an entry whose value has this number."""
+    return (int.from_bytes(number[:8], "big") // 1000).to_bytes(POSITION_SIZE, "big")
 
 
 def position_number(position: bytes) -> int:

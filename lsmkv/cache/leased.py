@@ -206,7 +206,7 @@ class Flights:
             return await self._compute(key, find, compute, self._timeout)
         loop = asyncio.get_running_loop()
         until = None if self._timeout is None else loop.time() + self._timeout
-        place = loop, key
+        place = loop, encode_key(key, self._opened()._codec)
         lock, users = self._locks.get(place, (None, 0))
         lock = asyncio.Lock() if lock is None else lock
         self._locks[place] = lock, users + 1

@@ -5,9 +5,21 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, cast
+from typing import (
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    cast,
+    overload,
+)
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
@@ -16,13 +28,22 @@ MISSING: Final = object()
 
 
 class Memoized(Protocol, Generic[P, R_co]):
-    """A function whose results a cache keeps."""
+    """A function whose results a cache keeps; in a class, a method."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
     def __cache_key__(self, *args: P.args, **kwargs: P.kwargs) -> tuple[Any, ...]:
         """The key of the result for these arguments."""
         ...
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None, /) -> Self: ...
+
+    @overload
+    def __get__(
+        self: Memoized[Concatenate[Any, Q], R], instance: object, owner: type | None = None, /
+    ) -> Callable[Q, R]:
+        """The method of an instance, whose ``__cache_key__`` is that of the class."""
 
     @property
     def __wrapped__(self) -> Callable[P, R_co]:
@@ -40,34 +61,22 @@ class Stores(Protocol):
     ) -> bool: ...
 
 
-def full_name(function: Any) -> str:
-    """The name of a function, with its module."""
-    return f"{function.__module__}.{function.__qualname__}"
+def own_name(function: Any) -> str:
+    """The name of a function, with its module.
 
-
-def key_of(
-    base: str,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    typed: bool,
-    ignore: Collection[int | str],
-) -> tuple[Any, ...]:
-    """The key of a result: the function's name, the arguments by position, None, those by name in
-    their order, and the names of their types if ``typed``."""
-    given = [value for at, value in enumerate(args) if at not in ignore]
-    named = sorted((name, value) for name, value in kwargs.items() if name not in ignore)
-    key: list[Any] = [base, *given, None]
-    for name, value in named:
-        key += (name, value)
-    if typed:
-        key += [_type_name(value) for value in given]
-        key += [_type_name(value) for _, value in named]
-    return tuple(key)
-
-
-def _type_name(value: Any) -> str:
-    kind = type(value)
-    return f"{kind.__module__}.{kind.__qualname__}"
+    ``ValueError`` if others may have the same one: lambdas and functions that are defined in a
+    function, of which each call makes another one; methods of one instance; and what has no name.
+    """
+    module = getattr(function, "__module__", None)
+    name = getattr(function, "__qualname__", None)
+    instance = getattr(function, "__self__", None)
+    of_one = instance is not None and not inspect.ismodule(instance)
+    if module is None or name is None or "<" in name or of_one:
+        raise ValueError(
+            f"{name or repr(function)} may be the name of several functions, which would share what"
+            " is stored: pass name=, a name of its own"
+        )
+    return f"{module}.{name}"
 
 
 class TakesTurns(Protocol):
@@ -83,13 +92,56 @@ class TakesTurns(Protocol):
 def key_maker(
     function: Callable[P, Any], name: str | None, typed: bool, ignore: Collection[int | str]
 ) -> Callable[P, tuple[Any, ...]]:
-    """What makes the keys of a function's results."""
-    base = full_name(function) if name is None else name
+    """What makes the keys of a function's results.
+
+    A key is the function's name; a tuple of the arguments by position; a tuple of pairs of the
+    others, in the order of their names; and with ``typed`` a tuple of the names of their types.
+    Calls that give the same parameters the same values have one key, and no others have it.
+    """
+    if not callable(function):
+        kind = type(function).__name__
+        raise TypeError(
+            f"a {kind} is not callable: decorate the function, and then make the {kind}"
+        )
+    base = own_name(function) if name is None else name
+    names = _positional(function)
+    positions = {at for at, one in enumerate(names) if one in ignore and one is not None}
+    positions |= {one for one in ignore if isinstance(one, int)}
+    others = {one for at, one in enumerate(names) if at in ignore}.union(ignore)
 
     def cache_key(*args: P.args, **kwargs: P.kwargs) -> tuple[Any, ...]:
-        return key_of(base, args, kwargs, typed, ignore)
+        given: tuple[Any, ...] = args
+        named: tuple[tuple[str, Any], ...] = ()
+        if kwargs:
+            for one in names[len(args) :]:
+                if one is None or one not in kwargs:
+                    break
+                given += (kwargs.pop(one),)
+            named = tuple([pair for pair in sorted(kwargs.items()) if pair[0] not in others])
+        if positions:
+            given = tuple([value for at, value in enumerate(given) if at not in positions])
+        if not typed:
+            return base, given, named
+        types = [type(value) for value in given] + [type(value) for _, value in named]
+        return base, given, named, tuple([f"{one.__module__}.{one.__qualname__}" for one in types])
 
     return cache_key
+
+
+def _positional(function: Callable[..., Any]) -> list[str | None]:
+    """The parameters that can be given by position; None for one that has to be.
+
+    Those of a function that another one wraps are not those of the wrapper.
+    """
+    try:
+        parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
+    except (TypeError, ValueError):  # a builtin function that does not state them
+        return []
+    return [
+        None if one.kind is one.POSITIONAL_ONLY else one.name
+        for one in parameters
+        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+    ]
 
 
 def memoized(

@@ -14,24 +14,28 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, Unpack
 
 from lsmkv.cache.atomic_steps import Step, Steps
-from lsmkv.cache.checking import check
+from lsmkv.cache.checking import check, remove_unowned_values
 from lsmkv.cache.codecs import Codec, DefaultCodec
-from lsmkv.cache.culling import CULL_STEP, evict_first, first_expiry, remove_expired
-from lsmkv.cache.entries import move
+from lsmkv.cache.culling import CULL_STEP, first_expiry, remove_between
+from lsmkv.cache.entries import move, restore
+from lsmkv.cache.entry_head import CHUNK_SIZE
+from lsmkv.cache.front import Front
 from lsmkv.cache.keys import (
     CHUNK,
     EVICTION,
+    EXPIRY,
     NUMBER_SIZE,
     ORDER,
     PENDING,
     POSITION_SIZE,
+    VALUE,
     count_position,
     moment,
 )
 from lsmkv.cache.recency import Recency
 from lsmkv.cache.reclaiming import Reclaiming
 from lsmkv.cache.settings import Settings, known
-from lsmkv.cache.values import sweep
+from lsmkv.cache.values import MOST_BEFORE, MOST_INLINE, sweep
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.env.place import absolute, make_directories, temporary_directory
 from lsmkv.engine.errors import CorruptionError, Error, raise_typed
@@ -44,10 +48,12 @@ OnError = Literal["raise", "skip"]
 
 _UNSET: Final = object()
 _LOOK_EVERY: Final = 64
-"""Writes after which a handle looks at what other processes have changed."""
+"""Writes after which a handle looks at what other processes have changed, and at the space."""
+_LOOK_SHARE: Final = 0.01
+"""The share of the limit of which the same holds for the bytes of values."""
 _MANY: Final = 1 << 20
 """Entries above which their number is compared with the bytes on disk."""
-_EXCESS: Final = 1.25
+_EXCESS: Final = 1.05
 """Times the limit, above which a write removes more than ``cull_limit`` entries."""
 _LEAST_BUFFER: Final = 1 << 16
 _MOST_BUFFER: Final = 2 << 20
@@ -55,9 +61,6 @@ _LEAST_FILE, _MOST_FILE = 1 << 17, 2 << 20
 _TABLE_CACHE: Final = 6 << 20
 """Bytes of the indexes and filters that a handle keeps of open tables."""
 _BLOCK_CACHE: Final = 4 << 20
-_BLOCK: Final = 1 << 14
-"""Values of a cache are large, and the index has an entry for each block: with 4 KiB it would be
-four times as large, and a Get from a table that is not open 2.7 times as slow."""
 
 
 def wall_clock() -> float:
@@ -139,7 +142,7 @@ class OpenCache:
         self._clock = wall_clock if clock is None else clock
         self._skips = on_error == "skip"
         self._settings = Settings()
-        self._writes = 0
+        self._writes = self._unseen = 0
         self._closed = False
         self._db = self._open(directory, shared, size_limit, options)
         try:
@@ -149,17 +152,18 @@ class OpenCache:
                     self._settings.write(self._db, name, value)
             self._steps = Steps(self._db, shared)
             self._begin(shared)
+            self._get = self._db.get
+            self._front = Front(self._steps, self._clock)
+            self._reclaiming = Reclaiming(self._db, self._front)
+            self._recency = Recency(self._steps, recency, self._clock, self._front.stay)
+            self._tracks: Callable[[bytes, float], None] | None = None
+            self._statistics = False
+            self._by_count = False
+            self._next_expiry = first_expiry(self._steps)
+            self._apply_settings()
         except BaseException:
             self._db.close()
             raise
-        self._get = self._db.get
-        self._reclaiming = Reclaiming(self._db)
-        self._recency = Recency(self._steps, recency, self._clock)
-        self._tracks: Callable[[bytes, float], None] | None = None
-        self._statistics = False
-        self._by_count = False
-        self._next_expiry = first_expiry(self._steps)
-        self._apply_settings()
 
     def _open(
         self,
@@ -180,11 +184,11 @@ class OpenCache:
         limit = self._settings.size_limit if size_limit is None else size_limit
         used: OptionArguments = {
             "create_if_missing": True,
-            "write_buffer_size": min(max(limit // 64, _LEAST_BUFFER), _MOST_BUFFER),
+            "write_buffer_size": min(max(limit // 32, _LEAST_BUFFER), _MOST_BUFFER),
             "max_file_size": min(max(limit // 256, _LEAST_FILE), _MOST_FILE),
             "table_cache_bytes": _TABLE_CACHE,
             "lru_cache_size": _BLOCK_CACHE,
-            "block_size": _BLOCK,
+            "flush_prefix": VALUE.decode(),
         }
         if "filter_policy" not in options:
             used["bloom_filter_bits"] = 10
@@ -195,7 +199,7 @@ class OpenCache:
     def _begin(self, shared: bool) -> None:
         """Take over what other handles have left."""
         steps = self._steps
-        for kind in (ORDER, CHUNK, PENDING):
+        for kind in (ORDER, CHUNK, PENDING, VALUE):
             for key in self._db.iterator(prefix=kind, include_value=False, reverse=True, limit=1):
                 steps.begin_after(key[1 : 1 + NUMBER_SIZE])
         self._see_newest()
@@ -274,6 +278,8 @@ class OpenCache:
             self._recency.write()
             self._settings.write(self._db, name, value)
             if name == "eviction_policy" and before != value:
+                if before in _IN_TIME and value not in _IN_TIME:
+                    remove_unowned_values(self._steps)
                 self._reorder(before == _BY_COUNT, value == _BY_COUNT)
         self._apply_settings()
         return getattr(self._settings, name)
@@ -283,6 +289,12 @@ class OpenCache:
         policy = self._settings.eviction_policy
         self._statistics = bool(self._settings.statistics)
         self._by_count = policy == _BY_COUNT
+        self._steps.keeps_values = policy in _IN_TIME
+        if policy in _IN_TIME and self._recency.recency > 0:
+            self._settings.allow_values_beside(self._db)
+            self._most_inline, self._most_small = MOST_BEFORE, CHUNK_SIZE
+        else:
+            self._most_inline = self._most_small = MOST_INLINE
         self._tracks = None
         if policy == _BY_USE:
             self._tracks = self._recency.note_use
@@ -294,11 +306,10 @@ class OpenCache:
         if from_count == to_count:
             return
         now = self._clock()
-        position = count_position(0) if to_count else moment(now)
+        change = partial(_move_some, count_position(0)) if to_count else partial(_restore_some, now)
         numbers = [key[1:] for key in self._db.iterator(prefix=ORDER, include_value=False)]
         for begin in range(0, len(numbers), 100):
-            some = numbers[begin : begin + 100]
-            self._steps.run(partial(_move_some, some, position))
+            self._steps.run(partial(change, numbers[begin : begin + 100]))
 
     # What it counts
 
@@ -343,6 +354,7 @@ class OpenCache:
         With ``fix`` it is also put right: damaged entries are removed, and indexes are written
         again.  No process may write to the cache meanwhile.  Cost: a read of everything.
         """
+        self._reclaiming.wait()
         found = check(self._steps, fix)
         self._next_expiry = first_expiry(self._steps)
         return found
@@ -352,15 +364,18 @@ class OpenCache:
     def _expires(self, expiry: float) -> None:
         self._next_expiry = min(self._next_expiry, expiry)
 
-    def _written(self, now: float, expiry: float | None) -> None:
-        """After a write: remove what has expired, and what is above the limit."""
+    def _written(self, now: float, expiry: float | None, size: int) -> None:
+        """After a write of a value of that size: remove what has expired, and what is above the
+        limit."""
         if expiry is not None and expiry < self._next_expiry:
             self._next_expiry = expiry
         steps = self._steps
         settings = self._settings
         space = self._reclaiming
         self._writes += 1
-        if self._writes % _LOOK_EVERY == 0:
+        self._unseen += size
+        if self._writes % _LOOK_EVERY == 0 or self._unseen > settings.size_limit * _LOOK_SHARE:
+            self._unseen = 0
             if steps.shared:
                 self._look()
             space.look(steps.size, settings.size_limit)
@@ -404,14 +419,15 @@ class OpenCache:
         steps = self._steps
         again = False
 
-        def evict(step: Step) -> tuple[int, bool]:
+        def excess() -> int:
             nonlocal again
             if again:  # another process has evicted at the same time
                 steps.refresh()
             again = True
-            return evict_first(step, limit, steps.size - size), step.changed
+            return steps.size - size
 
-        return steps.run(evict)
+        evicted = self._front.evict(limit, excess)
+        return evicted.removed, evicted.looked > 0
 
     def _evict_to_limit(self) -> int:
         """Evict until the cache is within its limit; how many entries."""
@@ -474,6 +490,8 @@ class OpenCache:
 
 _BY_USE: Final = "least-recently-used"
 _BY_COUNT: Final = "least-frequently-used"
+_IN_TIME: Final = (_BY_USE, "least-recently-stored")
+"""Policies under which entries go in the order of time."""
 
 
 def _reopen(kind: Callable[..., Any], directory: str, arguments: dict[str, Any]) -> Any:
@@ -481,9 +499,14 @@ def _reopen(kind: Callable[..., Any], directory: str, arguments: dict[str, Any])
 
 
 def _expire_some(now: float, limit: int, step: Step) -> int:
-    return remove_expired(step, now, limit)
+    return remove_between(step, EXPIRY, EXPIRY + moment(now), limit).removed
 
 
-def _move_some(numbers: list[bytes], position: bytes, step: Step) -> None:
+def _move_some(position: bytes, numbers: list[bytes], step: Step) -> None:
     for number in numbers:
         move(step, number, position)
+
+
+def _restore_some(now: float, numbers: list[bytes], step: Step) -> None:
+    for number in numbers:
+        restore(step, number, now)

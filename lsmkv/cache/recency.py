@@ -1,9 +1,11 @@
 """Which entries were read lately: :class:`Recency`, in memory until a batch is worth writing.
 
-A read notes the entry, which costs no write.  Every so often the notes become one step that moves
-the entries in the order of eviction.  With ``"least-recently-used"`` an entry that was stored or
-moved within the last ``recency`` seconds is not noted.  With ``"least-frequently-used"`` the reads
-are counted.  What was noted and not written is lost if the process is killed.
+A read notes the entry, which costs no write.  Every so often the notes become one step.  With
+``"least-recently-used"`` it marks the entries as read (:func:`lsmkv.cache.culling.evict_first`).
+One that was stored or marked within the last ``recency`` seconds, or within a fourth of the time
+that entries stay, is not noted.  With ``recency=0`` each read puts its entry last in the order of
+eviction at once.  With ``"least-frequently-used"`` the reads are counted.  What was noted and not
+written is lost if the process is killed.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from lsmkv.cache.atomic_steps import Step, Steps
-from lsmkv.cache.entries import move
+from lsmkv.cache.entries import mark_read, move, renew
 from lsmkv.cache.entry_head import START
 from lsmkv.cache.keys import (
     NUMBER_SIZE,
@@ -29,17 +31,35 @@ MOST_NOTES: Final = 1000
 MOST_KNOWN: Final = 1 << 14
 """Entries of which a handle remembers when they were noted last."""
 _BATCH: Final = 100
-"""Entries that one step moves."""
+"""Entries that one step marks or moves."""
+_YOUNG: Final = 0.25
+"""The share of the time that entries stay in which a read is not noted: it comes too early to tell
+much.  A fourth of the entries is that young."""
+_LEAST_PERIOD: Final = 0.1
+"""Seconds that pass between two batches of a few notes, however soon entries go."""
+_LOOK_EVERY: Final = 1.0
+"""Seconds after which a handle looks again how long entries stay."""
 
 
 class Recency:
     """The notes of one handle.  Any thread may call any method."""
 
-    def __init__(self, steps: Steps, recency: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        steps: Steps,
+        recency: float,
+        clock: Callable[[], float],
+        stay: Callable[[float], float],
+    ) -> None:
+        """``stay`` returns for how many seconds entries stay, by the time that it is given."""
         self._steps = steps
+        self._stay = stay
+        self._next_look = clock() + _LOOK_EVERY
         self._clock = clock
         self.recency = recency
-        """Seconds within which an entry is not moved twice."""
+        """Seconds to which the order of eviction is exact, at the most."""
+        self._period = recency
+        """Seconds within which an entry is not noted twice."""
         self._uses: dict[bytes, float] = {}
         self._counts: dict[bytes, int] = {}
         self._known: dict[bytes, float] = {}
@@ -66,12 +86,15 @@ class Recency:
 
     def used(self, number: bytes, stored: float, now: float) -> None:
         """An entry was read, under ``"least-recently-used"``."""
-        recency = self.recency
-        if recency == 0:
+        if self.recency == 0:
             self._uses[number] = now
             self.write()
             return
-        since = now - recency
+        if not self._next_look - _LOOK_EVERY <= now < self._next_look:
+            self._next_look = now + _LOOK_EVERY
+            self._period = min(self.recency, max(self._stay(now), 0.0) * _YOUNG)
+        period = self._period
+        since = now - period
         if since < stored <= now:  # a later time is that of a clock that has been set back since
             return
         known = self._known
@@ -84,7 +107,7 @@ class Recency:
         if not uses:
             self._since = now
         uses[number] = now
-        if len(uses) >= MOST_NOTES or not 0 <= now - self._since <= recency:
+        if len(uses) >= MOST_NOTES or not 0 <= now - self._since <= max(period, _LEAST_PERIOD):
             self.write()
 
     def counted(self, number: bytes, now: float) -> None:
@@ -101,12 +124,11 @@ class Recency:
         """Move what was noted."""
         uses, self._uses = self._uses, {}
         counts, self._counts = self._counts, {}
-        with self._steps.lock:
-            position = self._steps.position
-            moves = [(number, position(time)) for number, time in uses.items()]
-        for begin in range(0, len(moves), _BATCH):
-            part = moves[begin : begin + _BATCH]
-            self._steps.run(lambda step: _move_all(step, part))  # noqa: B023 - called at once
+        notes = list(uses.items())
+        change = renew if self.recency == 0 else _mark
+        for begin in range(0, len(notes), _BATCH):
+            part = notes[begin : begin + _BATCH]
+            self._steps.run(lambda step: _change_all(step, part, change))  # noqa: B023 - called at once
         added = list(counts.items())
         for begin in range(0, len(added), _BATCH):
             some = added[begin : begin + _BATCH]
@@ -117,9 +139,15 @@ class Recency:
         self._uses, self._counts, self._known = {}, {}, {}
 
 
-def _move_all(step: Step, moves: list[tuple[bytes, bytes]]) -> None:
-    for number, position in moves:
-        move(step, number, position)
+def _change_all(
+    step: Step, notes: list[tuple[bytes, float]], change: Callable[[Step, bytes, float], object]
+) -> None:
+    for number, now in notes:
+        change(step, number, now)
+
+
+def _mark(step: Step, number: bytes, _now: float) -> None:
+    mark_read(step, number)
 
 
 def _add_all(step: Step, counts: list[tuple[bytes, int]]) -> None:

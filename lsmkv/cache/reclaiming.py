@@ -2,23 +2,31 @@
 
 An LSM tree gives space back when a compaction meets the deletion.  A cache deletes as much as it
 writes once it is full, and always at one end of its indexes.  So where removed entries take too
-much space, a thread compacts the store.  Writes that come faster than compactions can follow are
-delayed, by more the more space is lacking.
+much space, a thread drops values (:mod:`lsmkv.cache.front`), and compacts heads and indexes if that
+is not enough.  Writes that come faster than the thread can follow are delayed, by more the more
+space is lacking.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from lsmkv.cache.front import Front
+from lsmkv.cache.keys import VALUE
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.errors import Error
 from lsmkv.engine.stats import Stats
 from lsmkv.engine.util.delay_debt import DelayDebt
 from lsmkv.engine.util.threads import HAS_THREADS, new_lock, start_new_thread
 
-MOST_GARBAGE: Final = 0.08
-"""The share of the limit that bytes which no entry has may take on disk, and the upper two levels
-as well, which a compaction rewrites: above it, the store is compacted."""
+MOST_GARBAGE: Final = 0.04
+"""The share of the limit that bytes which no entry has may take on disk: above it, values beside
+their heads are dropped."""
+_MOST_LEFT: Final = 0.09
+"""The same where that is not enough: above it, the store is compacted, and then entries are copied.
+A memtable, and the table in which the first value is, take as much."""
+_KEPT: Final = 0.75
+"""The share of the limit below which no entry is removed to make way for values of others."""
 LEAST: Final = 1 << 18
 """Bytes of garbage that are left alone, however small the cache."""
 _DELAY: Final = 0.05
@@ -29,8 +37,9 @@ _LONGEST_DELAY: Final = 0.005
 class Reclaiming:
     """Sees to the space of one handle's store.  Any thread may call any method."""
 
-    def __init__(self, db: DB) -> None:
+    def __init__(self, db: DB, front: Front) -> None:
         self._db = db
+        self._front = front
         self.delay = 0.0
         """Seconds by which each write is to be delayed."""
         self._delays = DelayDebt(_LONGEST_DELAY)
@@ -68,10 +77,11 @@ class Reclaiming:
 
     def _excess(self) -> int:
         """The bytes that are too many."""
-        stats = self._db.stats()
-        upper = stats.levels[0].bytes + stats.levels[1].bytes
-        garbage = _bytes_of(stats) - self._volume
-        return max(upper, garbage) - max(LEAST, int(self._limit * MOST_GARBAGE))
+        return self._above(MOST_GARBAGE)
+
+    def _above(self, share: float) -> int:
+        """Bytes which no entry has, above a share of the limit."""
+        return self.on_disk() - self._volume - max(LEAST, int(self._limit * share))
 
     def on_disk(self) -> int:
         """Bytes of the store's tables and of its log."""
@@ -83,7 +93,7 @@ class Reclaiming:
             while changed and self._excess() > 0 and not self._closed:
                 volume = self._volume
                 before = self.on_disk()
-                self._db.compact_range()
+                self._make_room()
                 # Else there is what snapshots need, or new writes: the next look sees to it.
                 changed = self._volume < volume or self.on_disk() < before
         except (Error, OSError):
@@ -92,6 +102,23 @@ class Reclaiming:
             self.delay = 0.0
             self._running = False
             self._done.release()
+
+    def _make_room(self) -> None:
+        """What costs least first."""
+        if self._front.has_values():
+            self._front.advance()
+            if self._above(_MOST_LEFT) > 0:
+                self._db.compact_range(None, VALUE)
+            garbage = self._above(_MOST_LEFT)
+            if garbage > 0:
+                keeps = self._volume < _KEPT * self._limit
+                self._front.make_way(garbage, keeps, self._goes_on)
+                self._front.advance()
+        elif self._above(_MOST_LEFT) > 0:
+            self._db.compact_range()
+
+    def _goes_on(self) -> bool:
+        return not self._closed
 
     def wait(self) -> None:
         """Wait until no thread compacts."""

@@ -13,6 +13,7 @@ from lsmkv.cache.keys import (
     ORDER,
     POSITION_SIZE,
     SETTING,
+    VALUE,
 )
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.errors import CorruptionError, Error
@@ -31,6 +32,8 @@ DEFAULTS: Final[dict[str, Any]] = {
 }
 """The settings, as they are if nobody has set them."""
 _LAYOUT_VERSION: Final = b"1"
+_WITH_VALUES_BESIDE: Final = b"2"
+"""The version of a layout with values beside their heads, which releases before 0.3 cannot read."""
 _LOOKED_AT: Final = 1000
 """Entries among which one is looked for that is whole."""
 _ALIASES: Final = {"eviction": "eviction_policy"}
@@ -61,7 +64,7 @@ class Settings:
             if next(iter(db.iterator(limit=1)), None) is not None and not _has_entries(db):
                 raise Error(f"{db.path}: this store is not one of a cache")
             db.put(LAYOUT, _LAYOUT_VERSION)
-        elif layout != _LAYOUT_VERSION:
+        elif layout not in (_LAYOUT_VERSION, _WITH_VALUES_BESIDE):
             raise Error(f"{db.path}: this cache was made by a later version of lsmkv")
         codec = DefaultCodec()
         for key, value in db.iterator(prefix=SETTING):
@@ -71,6 +74,11 @@ class Settings:
                     setattr(self, name, checked(name, codec.decode(value)))
                 except (TypeError, ValueError) as error:
                     raise CorruptionError(f"the setting {name} of a cache: {error}") from error
+
+    def allow_values_beside(self, db: DB) -> None:
+        """Mark the store as one that may have values beside their heads."""
+        if db.get(LAYOUT) != _WITH_VALUES_BESIDE:
+            db.put(LAYOUT, _WITH_VALUES_BESIDE)
 
     def write(self, db: DB, name: str, value: Any) -> None:
         """Change a setting, here and in the store."""
@@ -85,7 +93,8 @@ def _has_entries(db: DB) -> bool:
         data = db.get(HEAD + entry[POSITION_SIZE:])
         if data is not None and data[1 : 1 + NUMBER_SIZE] == key[1:]:
             return True
-    return False
+    keys = db.iterator(include_value=False, limit=_LOOKED_AT)
+    return all(key[:1] == VALUE and len(key) == 1 + NUMBER_SIZE for key in keys)
 
 
 def known(name: str) -> str:

@@ -25,7 +25,9 @@ from lsmkv.engine.errors import ConflictError, CorruptionError, Error
 from lsmkv.engine.format.batch import Operation, WriteBatch
 
 MOST_INLINE: Final = 1 << 16
-"""Bytes of the largest value that is part of its entry's head."""
+"""Bytes of the largest value that is part of its entry's head, where none is beside it."""
+MOST_BEFORE: Final = 1 << 10
+"""The same where larger ones are beside their heads."""
 _WRITER: Final = struct.Struct(">Qd")
 """Process id, and the time of the last chunk."""
 _MOST_PID: Final = (1 << 31) - 1
@@ -48,10 +50,11 @@ def pieces_of(value: bytes) -> Iterator[bytes]:
 
 
 def pieces_in(file: Readable) -> Iterator[bytes]:
-    """The rest of a file, in pieces of a chunk's size."""
+    """The rest of a file, in pieces of a chunk's size, even if it reads more than is asked for."""
+    rest = b""
     while True:
-        parts: list[bytes] = []
-        missing = CHUNK_SIZE
+        parts = [rest] if rest else []
+        missing = CHUNK_SIZE - len(rest)
         while missing > 0:
             part = file.read(missing)
             if not isinstance(part, (bytes, bytearray)):
@@ -60,10 +63,14 @@ def pieces_in(file: Readable) -> Iterator[bytes]:
                 break
             parts.append(bytes(part))
             missing -= len(part)
-        if parts:
-            yield b"".join(parts)
+        whole = b"".join(parts)
         if missing > 0:
+            if whole:
+                yield whole
             return
+        full = len(whole) - len(whole) % CHUNK_SIZE
+        yield from pieces_of(whole[:full])
+        rest = whole[full:]
 
 
 def store(db: DB, number: bytes, pieces: Iterator[bytes], clock: Callable[[], float]) -> Pointer:
@@ -155,10 +162,10 @@ class MissingChunk(Exception):
 
 
 def load(get: Callable[[bytes], bytes | None], pointer: Pointer) -> bytes:
-    """A whole value.  :class:`MissingChunk` if one of its chunks is not there."""
+    """A whole value.  :class:`MissingChunk` if a piece of it is not there."""
     parts: list[bytes] = []
     for index in range(pointer.chunks):
-        part = get(chunk_key(pointer.number, index))
+        part = get(pointer.key(index))
         if part is None:
             raise MissingChunk
         parts.append(part)
@@ -229,9 +236,9 @@ class ValueReader(io.RawIOBase):
             return 0
         index, begin = divmod(self._at, CHUNK_SIZE)
         if index != self._index:
-            chunk = self._snapshot.get(chunk_key(self._pointer.number, index))
-            if chunk is None or begin >= len(chunk):
-                raise CorruptionError(f"chunk {index} of {self.name} is missing")
+            chunk = self._snapshot.get(self._pointer.key(index))
+            if chunk is None or len(chunk) != self._pointer.length(index):
+                raise CorruptionError(f"chunk {index} of {self.name} is missing or damaged")
             self._chunk, self._index = chunk, index
         view = memoryview(buffer).cast("B")
         part = self._chunk[begin : begin + len(view)]

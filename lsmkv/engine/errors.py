@@ -117,10 +117,10 @@ class UnsupportedValueError(Error, TypeError):
 
     >>> from lsmkv.cache.codecs import DefaultCodec
     >>> try:
-    ...     DefaultCodec().encode({"names": [{"Ann"}]})
+    ...     DefaultCodec().encode({"names": [object()]})
     ... except UnsupportedValueError as error:
     ...     error.kind, error.where
-    ('set', "value['names'][0]")
+    ('object', "value['names'][0]")
     """
 
     def __init__(self, kind: str, where: str, takes: str) -> None:

@@ -54,11 +54,11 @@ from lsmkv.shared.writing import (
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables"))
 _READS = frozenset(("leases",))
 """What a process may call that may not write."""
-_ONCE = frozenset(("ingest", "acknowledge_recovery"))
+_ONCE = frozenset(("ingest", "acknowledge_recovery", "delete_range"))
 """What must not be done twice."""
 _PAUSE = 0.01
 """Seconds between two looks whether the store is closed."""
-_CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "leases"}
+_CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "delete_range", "leases"}
 
 
 @described

@@ -130,6 +130,7 @@ class SharedDB(SharedHandle):
     ...         with lsmkv.TableWriter(f"{place}/more.ldb") as table:
     ...             table.add(b"m", b"2")
     ...         another.ingest([f"{place}/more.ldb"])
+    ...         another.delete_range(b"a", b"c")
     ...         another.close()
     ...         dict(db), another.closed, another.name == db.name, db.acknowledge_recovery()
     ({b'm': b'2', b'n': b'1'}, True, True, [])
@@ -337,6 +338,32 @@ class SharedDB(SharedHandle):
             return
         try:
             super().ingest(files, progress=progress)
+        finally:
+            self._last_calls.end()
+
+    def delete_range(
+        self,
+        start: BytesLike | None,
+        stop: BytesLike | None,
+        *,
+        prefix: BytesLike | None = None,
+        tables_only: bool = False,
+    ) -> None:
+        """:meth:`DB.delete_range`, at the owner.
+
+        Raises :class:`OutcomeUnknownError` if the owner is lost in the middle of it.
+        """
+        if not self._runs_once_here():
+            given = {
+                "start": None if start is None else as_bytes(start, "start key"),
+                "stop": None if stop is None else as_bytes(stop, "stop key"),
+                "prefix": None if prefix is None else as_bytes(prefix, "prefix"),
+                "tables_only": tables_only,
+            }
+            self._call_owner("delete_range", given)
+            return
+        try:
+            super().delete_range(start, stop, prefix=prefix, tables_only=tables_only)
         finally:
             self._last_calls.end()
 

@@ -11,17 +11,24 @@ import typer
 from lsmkv.engine.util.json_fields import json_field
 from lsmkv.files.exchange import json_line
 from lsmkv.tools.arguments import (
+    Bounds,
     Create,
     Directory,
     Hex,
     Json,
     Key,
+    Prefix,
+    Start,
+    Stop,
     Stored,
+    key_bounds,
     open_stored,
+    open_to_read,
     open_to_write,
 )
 from lsmkv.tools.console import (
     MISS,
+    confirmed,
     guarded,
     say,
     stdout_is_terminal,
@@ -30,7 +37,7 @@ from lsmkv.tools.console import (
     write_line,
 )
 from lsmkv.tools.options import argument, flag
-from lsmkv.tools.text import from_argument, from_hex, shown
+from lsmkv.tools.text import count, from_argument, from_hex, shown
 
 
 @guarded
@@ -98,13 +105,50 @@ def get(
 
 
 @guarded
-def delete(directory: Directory, key: Key, is_hex: Hex = False, as_json: Json = False) -> None:
-    """Delete KEY, durably; it is no error if it is not there.
+def delete(
+    directory: Directory,
+    key: Annotated[str | None, argument("KEY", "The key, as text in UTF-8.")] = None,
+    start: Start = None,
+    stop: Stop = None,
+    prefix: Prefix = None,
+    yes: bool = flag("Do not ask.", "--yes"),
+    is_hex: Hex = False,
+    as_json: Json = False,
+) -> None:
+    """Delete KEY, durably; it is no error if it is not there. Or all keys of a range.
 
-    JSON: "path", "key".
+    Before it deletes a range, the command counts its keys, and asks; without a terminal, it needs
+    --yes. The exit status is 1 if the answer is no.
+
+    JSON: "path", "key"; of a range "path", "keys" (their number).
     """
+    bounds = key_bounds(start, stop, prefix, is_hex)
+    if (key is None) == (bounds == Bounds(None, None, None)):
+        raise ValueError("give a KEY, or --start, --stop or --prefix")
+    if key is None:
+        _delete_range(directory, bounds, yes, as_json)
+        return
     name = from_argument(key, is_hex)
     with open_to_write(directory) as db:
         db.delete(name, sync=True)
     if as_json:
         write_json({"path": directory} | json_field("key", name, is_hex))
+
+
+def _delete_range(directory: str, bounds: Bounds, yes: bool, as_json: bool) -> None:
+    with (
+        open_to_read(directory) as db,
+        db.iterator(**bounds._asdict(), include_value=False, fill_cache=False) as keys,
+    ):
+        found = sum(1 for _ in keys)
+    what = count(found, "key")
+    if not yes and not confirmed(f"Delete {what} of {directory}?", f"this deletes {what}"):
+        say("nothing was deleted")
+        raise typer.Exit(MISS)
+    with open_to_write(directory) as db:
+        db.delete_range(bounds.start, bounds.stop, prefix=bounds.prefix)
+        db.sync()
+    if as_json:
+        write_json({"path": directory, "keys": found})
+    else:
+        write_line(f"deleted {what}")

@@ -70,6 +70,14 @@ def stdin_is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
+def confirmed(question: str, what: str) -> bool:
+    """Ask on stderr whether to go on; ``ValueError`` without a terminal: ``what`` needs --yes."""
+    if not sys.stdin.isatty():
+        raise ValueError(f"{what}: give --yes")
+    print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
     """A command whose failures end in one line on stderr and an exit status, not in a traceback.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 import time
 from contextlib import suppress
 from typing import Annotated
@@ -21,7 +20,7 @@ from lsmkv.tools.arguments import (
     open_to_read,
     open_to_write,
 )
-from lsmkv.tools.console import INTERRUPTED, MISS, guarded, say, write_json, write_line
+from lsmkv.tools.console import INTERRUPTED, MISS, confirmed, guarded, say, write_json, write_line
 from lsmkv.tools.drawing import progress
 from lsmkv.tools.filter_figures import FilterFigures
 from lsmkv.tools.options import argument, flag, option
@@ -269,9 +268,6 @@ def _require_database(directory: str, files: dict[str, int]) -> None:
 
 
 def _confirmed(directory: str, files: dict[str, int]) -> bool:
-    if not sys.stdin.isatty():
-        raise ValueError("this removes the database: give --yes")
     what = f"{count(len(files), 'file')}, {size(sum(files.values()))}"
-    question = f"Destroy the database in {printable(directory)} ({what})? [y/N] "
-    print(question, end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    question = f"Destroy the database in {directory} ({what})?"
+    return confirmed(question, "this removes the database")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cache_users import CacheUser
+from plain_values import PLAIN
 from processes import python
 
 pytest.importorskip("aiocache")
@@ -40,6 +41,8 @@ def test_its_methods_do_what_those_of_aiocache_do(tmp_path: Path) -> None:
             assert await cache.expire("b", 50)
             assert not await cache.expire("x", 50)
             assert await cache.raw("get", "ns:d") == 4
+            await cache.set("plain", PLAIN)
+            assert await cache.get("plain") == PLAIN
             cache.cache["other"] = 1
             await cache.clear(namespace="ns:")
             assert list(cache.cache) == ["other"]

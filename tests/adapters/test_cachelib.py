@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from plain_values import NOON, PLAIN
 from still_clocks import StillClock
 
 from lsmkv.cache.cachelib import LsmkvCache
@@ -38,6 +39,17 @@ def test_its_methods_do_what_those_of_cachelib_do(cache: LsmkvCache) -> None:
     assert (cache.inc("n"), cache.inc("n", 5), cache.dec("n", 2)) == (1, 6, 4)
     assert cache.clear() is True
     assert cache.get("a") is None
+
+
+def test_values_are_those_that_its_file_backend_returns(cache: LsmkvCache, tmp_path: Path) -> None:
+    theirs = pytest.importorskip("cachelib").FileSystemCache(str(tmp_path / "theirs"))
+    for other in (cache, theirs):
+        assert other.set("session", PLAIN)
+        assert other.set_many(PLAIN)
+        assert other.add("at", {NOON})
+    assert cache.get("session") == theirs.get("session") == PLAIN
+    assert cache.get_dict(*PLAIN) == theirs.get_dict(*PLAIN) == PLAIN
+    assert cache.get("at") == theirs.get("at")
 
 
 def test_timeouts(cache: LsmkvCache, clock: StillClock) -> None:

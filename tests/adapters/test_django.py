@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_values import PLAIN
 from processes import python, start
 from still_clocks import StillClock
 from threads import run_threads
@@ -285,11 +286,13 @@ def test_values_are_signed(cache: Any, clock: StillClock) -> None:
 def test_options_and_another_codec(handler: Any) -> None:
     plain = handler["plain"]
     assert isinstance(plain.cache.codec, DefaultCodec)
+    plain.set("plain", PLAIN)
+    assert plain.get("plain") == PLAIN
     assert plain.cache.size_limit == 1 << 20
     plain.set("k", (1, "x"))
     assert plain.get("k") == (1, "x")
     with pytest.raises(lsmkv.UnsupportedValueError):
-        plain.set("k", {1})
+        plain.set("k", object())
 
 
 def test_tags_pop_cull_and_memoize(cache: Any) -> None:
@@ -349,7 +352,7 @@ def test_results_have_a_prefix_and_a_version(cache: Any, handler: Any) -> None:
     assert cache.get(later.__cache_key__(3), version=2) == 3
     plain(3)
     assert len(calls) == 5
-    assert (":1:f", 3, None) in cache.cache
+    assert (":1:f", (3,), ()) in cache.cache
     with pytest.raises(TypeError, match="parentheses"):
         cache.memoize(function)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from interrupts import interrupted_at_each_step
+from plain_values import PLAIN
 from processes import python
 from threads import background_of
 
@@ -45,6 +46,19 @@ def test_values_of_a_region(tmp_path: Path) -> None:
     made.backend.cache.set("k", "something else")
     assert made.backend.get("k") is NO_VALUE
     made.backend.cache.close()
+
+
+def test_values_are_those_that_its_file_backend_returns(tmp_path: Path) -> None:
+    ours = region(tmp_path / "c")
+    theirs = make_region().configure(
+        "dogpile.cache.dbm", arguments={"filename": str(tmp_path / "theirs.dbm")}
+    )
+    for made in (ours, theirs):
+        assert made.get_or_create("k", lambda: PLAIN) == PLAIN
+        assert made.get("k") == PLAIN
+        made.set_multi(PLAIN)
+        assert made.get_multi(list(PLAIN)) == list(PLAIN.values())
+    ours.backend.cache.close()
 
 
 def test_one_caller_creates(tmp_path: Path) -> None:

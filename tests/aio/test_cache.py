@@ -73,7 +73,7 @@ async def test_functions() -> None:
         return number / 2
 
     async with opened() as cache:
-        waits, plain = cache.memoize()(twice), cache.memoize("half", expire=0)(half)
+        waits, plain = cache.memoize("twice")(twice), cache.memoize("half", expire=0)(half)
         assert [await waits(2), await waits(2), await plain(2), await plain(2)] == [4, 4, 1, 1]
         assert calls == [2, 2, 2]
         assert await cache.get(waits.__cache_key__(2)) == 4  # type: ignore[attr-defined]
@@ -92,7 +92,7 @@ async def test_one_task_computes_for_all() -> None:
         return number
 
     async with opened() as cache:
-        computed = cache.memoize(lock=True)(slow)
+        computed = cache.memoize("slow", lock=True)(slow)
         tasks = [asyncio.create_task(computed(1))]  # type: ignore[arg-type]
         await begun.wait()
         tasks += [asyncio.create_task(computed(1)) for _ in range(5)]  # type: ignore[arg-type]

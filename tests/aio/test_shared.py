@@ -46,7 +46,7 @@ async def test_a_warning_of_the_opening_shows_the_users_line(tmp_path: Path) -> 
         assert [one.filename for one in caught] == [__file__]
         await made.close()
     async with aio.Cache(tmp_path / "cache"), aio.Cache(tmp_path / "cache", size_limit=1 << 20):
-        with pytest.warns(RuntimeWarning, match="block_size is 16384, not 8192") as caught:
+        with pytest.warns(RuntimeWarning, match="block_size is 4096, not 8192") as caught:
             await (await aio.Cache(tmp_path / "cache", block_size=8192)).close()
         assert [one.filename for one in caught] == [__file__]
 

@@ -18,8 +18,9 @@ from typing import Any
 from diskcache_suite import HAS_MORE, LEFT_OUT, left_out
 
 import lsmkv
-from lsmkv.cache import recipes
+from lsmkv.cache import memoizing, recipes
 from lsmkv.cache.codecs import PickleCodec
+from lsmkv.cache.recipes import limiting
 from lsmkv.cache.settings import DEFAULTS
 
 OTHER_SETTINGS: dict[str, Any] = {
@@ -171,6 +172,16 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     dropped = [item for item in items if item.nodeid in listed]
     config.hook.pytest_deselected(items=dropped)
     items[:] = [item for item in items if item.nodeid not in listed]
+
+
+def pytest_configure() -> None:
+    """Only where this is a plugin: a run of other tests that imports it keeps the names."""
+    memoizing.own_name = limiting.own_name = local_name
+
+
+def local_name(function: Any) -> str:
+    """The name of a function of a test: lsmkv wants one to be given for those in functions."""
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 def install() -> None:

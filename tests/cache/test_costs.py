@@ -12,8 +12,8 @@ from still_clocks import StillClock
 
 import lsmkv
 from lsmkv.cache.atomic_steps import Step
-from lsmkv.cache.culling import evict_first, remove_expired, remove_first, remove_tagged
-from lsmkv.cache.keys import encode_key
+from lsmkv.cache.culling import evict_first, remove_between
+from lsmkv.cache.keys import EVICTION
 from lsmkv.cache.queues import QueueKeys
 
 
@@ -28,6 +28,7 @@ def test_a_hit_costs_a_get_and_no_write(
         cache["plain"] = 1
         cache.set("full", 2, expire=100, tag="t")
         clock.now += 61
+        cache["plain"]  # looks how long entries stay, as a hit does once a second
         before = cache._db.stats()
         reads: list[Callable[[], Any]] = [
             lambda: cache["plain"],
@@ -66,10 +67,10 @@ REMOVALS: dict[str, Callable[[lsmkv.Cache], Any]] = {
     "peekitem": lambda cache: (cache.peekitem(), cache.peekitem(last=False)),
 }
 STEPS: dict[str, Callable[[lsmkv.Cache, Step], Any]] = {
-    "expire": lambda cache, step: remove_expired(step, cache._clock(), 100),
-    "evict": lambda cache, step: remove_tagged(step, encode_key("t", cache.codec), 100),
-    "cull": lambda cache, step: evict_first(step, 10, 3000),
-    "clear": lambda cache, step: remove_first(step, 100),
+    "expire": lambda cache, step: remove_between(step, b"e", b"f", 100),
+    "evict": lambda cache, step: remove_between(step, b"t", b"u", 100),
+    "cull": lambda cache, step: evict_first(step, EVICTION, 10, 3000, cache._clock()),
+    "clear": lambda cache, step: remove_between(step, b"n", b"o", 100),
     "pull": lambda cache, step: QueueKeys("q", cache.codec).at(step, "front"),
     "push": lambda cache, step: QueueKeys("q", cache.codec).next(step, "back"),
 }
@@ -115,7 +116,7 @@ def test_no_removal_scans_the_cache(removal: str) -> None:
                     seen.append(pair)
                     yield pair
 
-            step = Step(cache._db.get, scan)
+            step = Step(cache._steps, cache._db.get, scan)
             STEPS[removal](cache, step)
             counts.append((len(scanned), len(step.reads)))
     assert counts[0] == counts[1]

@@ -96,15 +96,15 @@ def test_a_write_evicts_no_more_than_it_may(cache: lsmkv.Cache) -> None:
 
 
 def test_a_small_cache_is_never_nearly_empty(cache: lsmkv.Cache) -> None:
-    limited(cache, 6 * 1200)
+    limited(cache, 6 * 1240)
     lengths = []
     for number in range(40):
         cache[number] = bytes(KIB)
         lengths.append(len(cache))
     assert max(lengths) == 6
     assert set(lengths[6:]) == {3, 4, 5, 6}
-    assert cache.volume() <= 6 * 1200
-    limited(cache, 3 * 1200)
+    assert cache.volume() <= 6 * 1240
+    limited(cache, 3 * 1240)
     assert cache.cull() == lengths[-1] - 3
     assert len(cache) == 3
 
@@ -143,7 +143,7 @@ def test_cull_goes_down_to_the_limit(cache: lsmkv.Cache, clock: StillClock) -> N
 def test_a_key_of_an_index_that_leads_nowhere_is_removed(cache: lsmkv.Cache) -> None:
     number, position = b"number of 12", bytes(8)
     cache._db.put(EVICTION + position + number, b"")
-    assert cache._steps.run(lambda step: evict_first(step, 5, 1)) == 0
+    assert cache._steps.run(lambda step: evict_first(step, EVICTION, 5, 1, 0.0)).removed == 0
     assert list(cache._db.iterator(prefix=EVICTION)) == []
     cache["k"] = 1
     cache._db.put(ORDER + number, position + b"\x20k")  # the entry has another number

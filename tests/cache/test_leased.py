@@ -120,7 +120,7 @@ def test_one_thread_computes_for_all() -> None:
         calls: list[int] = []
         go = threading.Event()
 
-        @cache.memoize(lock=True)
+        @cache.memoize("slow", lock=True)
         def slow(number: int) -> int:
             calls.append(number)
             go.wait()
@@ -148,7 +148,7 @@ def test_after_a_failure_the_next_one_computes() -> None:
     with Cache(shared=False) as cache:
         outcomes = [ValueError("no"), None]
 
-        @cache.memoize(lock=True)
+        @cache.memoize("flaky", lock=True)
         def flaky() -> str:
             outcome = outcomes.pop(0)
             if outcome is not None:
@@ -162,7 +162,7 @@ def test_after_a_failure_the_next_one_computes() -> None:
 
 
 def test_a_recursive_function(shared_cache: Cache) -> None:
-    @shared_cache.memoize(lock=True)
+    @shared_cache.memoize("fibonacci", lock=True)
     def fibonacci(number: int) -> int:
         return number if number < 2 else fibonacci(number - 1) + fibonacci(number - 2)
 
@@ -186,7 +186,7 @@ def test_one_process_computes_for_all(shared_cache: Cache, user: User) -> None:
     for one in others:
         one(COMPUTES)
         one.ask("result = slow(), calls")
-    name = lease_name(b"memoize", cache_key(shared_cache, ("slow", None)))
+    name = lease_name(b"memoize", cache_key(shared_cache, ("slow", (), ())))
     wait_until(lambda: waiting(shared_cache, name) == 2)
     shared_cache["go"] = True
     answers = sorted(one.answer() for one in others)
@@ -201,7 +201,7 @@ def test_another_process_computes_once_the_first_is_killed(shared_cache: Cache, 
     first.ask("result = slow()")
     wait_until(lambda: shared_cache.get("begun") == 1)
     second.ask("result = slow(), calls")
-    name = lease_name(b"memoize", cache_key(shared_cache, ("slow", None)))
+    name = lease_name(b"memoize", cache_key(shared_cache, ("slow", (), ())))
     wait_until(lambda: waiting(shared_cache, name) == 1)
     first.kill()
     wait_until(lambda: shared_cache.get("begun") == 2)
@@ -238,7 +238,7 @@ def test_a_task_waits_for_another_process_and_can_be_cancelled(
     one(COMPUTES)
     one.ask("result = slow()")
     wait_until(lambda: shared_cache.get("begun") == 1)
-    name = lease_name(b"memoize", cache_key(shared_cache, ("slow", None)))
+    name = lease_name(b"memoize", cache_key(shared_cache, ("slow", (), ())))
 
     async def main() -> str:
         @shared_cache.memoize("slow", lock=True)
@@ -263,7 +263,7 @@ def test_a_task_waits_for_another_process_and_can_be_cancelled(
 
     assert asyncio.run(main()) == "done"
     assert one.answer() == "done"
-    with_lease = shared_cache._lease(b"memoize", ("slow", None), timeout=60)
+    with_lease = shared_cache._lease(b"memoize", ("slow", (), ()), timeout=60)
     assert with_lease is not None
     assert isinstance(Flights(lambda: shared_cache)._locks, dict)
 
@@ -312,8 +312,8 @@ def outcomes_of_circle(answers: list[object]) -> None:
     """One call has raised, and the other has computed both results."""
     raised = [one for one in answers if str(one).startswith("DeadlockError")]
     assert len(raised) == 1
-    assert "memoize ('p', None)" in str(raised[0])
-    assert "memoize ('q', None)" in str(raised[0])
+    assert "memoize ('p', (), ())" in str(raised[0])
+    assert "memoize ('q', (), ())" in str(raised[0])
     assert [one for one in answers if one not in raised] in (["p of q"], ["q of p"])
 
 
@@ -398,7 +398,7 @@ def test_a_task_that_asks_for_what_it_computes(shared_cache: Cache) -> None:
         async def f(number: int) -> int:
             return await f(1 - number)
 
-        with pytest.raises(lsmkv.DeadlockError, match="'f', 1, None") as error:
+        with pytest.raises(lsmkv.DeadlockError, match=r"'f', \(1,\), \(\)") as error:
             await f(1)
         assert len(error.value.waits) == 1
 
@@ -406,7 +406,7 @@ def test_a_task_that_asks_for_what_it_computes(shared_cache: Cache) -> None:
         async def g() -> int:
             return await g()
 
-        with pytest.raises(lsmkv.DeadlockError, match="'g', None"):
+        with pytest.raises(lsmkv.DeadlockError, match=r"'g', \(\), \(\)"):
             await g()
 
     asyncio.run(main())

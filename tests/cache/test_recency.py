@@ -12,6 +12,7 @@ from still_clocks import StillClock
 import lsmkv
 from lsmkv.cache import recency
 from lsmkv.cache.culling import evict_first
+from lsmkv.cache.entries import READ
 from lsmkv.cache.keys import EVICTION
 
 
@@ -42,27 +43,39 @@ def test_a_hit_costs_no_write(tmp_path: Path, clock: StillClock) -> None:
         assert writes(cache) == before + 1  # all notes in one batch
 
 
-def test_an_entry_is_not_moved_twice_in_a_minute(tmp_path: Path, clock: StillClock) -> None:
+def marks(cache: lsmkv.Cache) -> list[bytes]:
+    """The mark of each entry, in the order of eviction."""
+    return list(cache._db.iterator(prefix=EVICTION, include_key=False))
+
+
+def noted(cache: lsmkv.Cache) -> int:
+    return len(cache._recency._uses)
+
+
+def test_an_entry_is_not_noted_twice_in_a_minute(tmp_path: Path, clock: StillClock) -> None:
+    with opened(tmp_path, clock) as cache:
+        cache["first"] = 0
+        clock.now += 60 * 4
+        cache["k"] = 1
+        counts = []
+        for seconds in (59, 2, 59, 2):
+            clock.now += seconds
+            cache["k"]
+            counts.append(noted(cache))
+            cache._recency.write()
+        assert counts == [0, 1, 0, 1]
+        assert marks(cache) == [b"", READ]
+
+
+def test_where_entries_go_soon_they_are_noted_soon(tmp_path: Path, clock: StillClock) -> None:
     with opened(tmp_path, clock) as cache:
         cache["k"] = 1
-        stored = order(cache)
-        clock.now += 59
-        cache["k"]
-        cache._recency.write()
-        assert order(cache) == stored
-        clock.now += 2
-        cache["k"]
-        cache._recency.write()
-        moved = order(cache)
-        assert moved > stored
-        clock.now += 59
-        cache["k"]
-        cache._recency.write()
-        assert order(cache) == moved
-        clock.now += 2
-        cache["k"]
-        cache._recency.write()
-        assert order(cache) > moved
+        for seconds in range(8):
+            clock.now += 1
+            cache[seconds] = seconds
+        for key in range(8):
+            cache[key]
+        assert noted(cache) == 6  # a fourth of 8 s has passed since 5 was stored
 
 
 @pytest.mark.skipif(lsmkv.COMPILED, reason="constants are compiled")
@@ -88,18 +101,17 @@ def test_exactly(tmp_path: Path, clock: StillClock) -> None:
         before = writes(cache)
         cache["a"]
         assert writes(cache) == before + 1
-        assert cache._steps.run(lambda step: evict_first(step, 1, 1)) == 1
+        assert cache._steps.run(lambda step: evict_first(step, EVICTION, 1, 1, 0.0)).removed == 1
         assert list(cache) == ["a"]
 
 
 def test_notes_are_written_at_the_end(tmp_path: Path, clock: StillClock) -> None:
     with opened(tmp_path, clock) as cache:
         cache["a"], cache["b"] = 1, 2
-        stored = order(cache)
         clock.now += 61
         cache["a"]
     with opened(tmp_path, clock) as cache:
-        assert order(cache) > stored
+        assert marks(cache) == [READ, b""]
         assert cache.check() == []
 
 

@@ -62,7 +62,7 @@ def test_a_store_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(lsmkv.Error, match="not one of a cache"):
         lsmkv.Cache(tmp_path, shared=False)
     with lsmkv.DB(tmp_path) as db:
-        db.put(LAYOUT, b"2")
+        db.put(LAYOUT, b"3")
     with pytest.raises(lsmkv.Error, match="later version"):
         lsmkv.Cache(tmp_path, shared=False)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsmkv
-from lsmkv.cache import values
+from lsmkv.cache import entry_head, values
 from lsmkv.cache.entry_head import CHUNK_SIZE, Pointer
 from lsmkv.cache.keys import CHUNK, PENDING, chunk_key
 from lsmkv.cache.values import MissingChunk, discard, load, pieces_in, pieces_of, store, sweep
@@ -53,6 +53,36 @@ def test_a_file_is_read_a_chunk_at_a_time() -> None:
     ]
     with pytest.raises(TypeError, match="str"):
         list(pieces_in(io.StringIO("text")))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("more", [1, CHUNK_SIZE // 2, CHUNK_SIZE, len(VALUE)])
+def test_a_file_that_reads_more_than_it_is_asked_for(more: int) -> None:
+    class Generous(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            assert size is not None
+            assert size >= 0
+            return super().read(size + more)
+
+    with lsmkv.Cache(":memory:", shared=False) as cache:
+        cache.set("k", Generous(VALUE), read=True)
+        assert cache.get("k") == VALUE
+        with cache.read("k") as reader:
+            assert reader.read() == VALUE
+        assert cache.check() == []
+        sizes = [len(chunk) for chunk in cache._db.iterator(prefix=b"v", include_key=False)]
+        assert sizes == [CHUNK_SIZE, CHUNK_SIZE, len(VALUE) - 2 * CHUNK_SIZE]
+
+
+def test_a_reader_finds_chunks_of_another_size() -> None:
+    """As releases before 0.3 stored them."""
+    with lsmkv.Cache(":memory:", shared=False) as cache:
+        cache.set("k", io.BytesIO(VALUE), read=True)
+        (first, one), (second, other), _ = cache._db.iterator(prefix=b"v")
+        cache._db.put(first, one + other[:10])
+        cache._db.put(second, other[10:])
+        with cache.read("k") as reader, pytest.raises(CorruptionError, match="chunk 0 of 'k'"):
+            reader.read()
+        assert "has 402,848 of 2,500,000 bytes" in cache.check()[0]
 
 
 def test_a_value_that_is_too_large(db: lsmkv.DB, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +142,8 @@ def test_a_swept_value_is_not_published(tmp_path: Path) -> None:
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-10, 30), st.integers(-1, 12))))
 def test_a_reader_is_a_file(moves: list[tuple[int, int, int]]) -> None:
     value = bytes(range(25))
-    size, values.CHUNK_SIZE = values.CHUNK_SIZE, 10  # type: ignore[misc]
+    size = CHUNK_SIZE
+    values.CHUNK_SIZE = entry_head.CHUNK_SIZE = 10  # type: ignore[misc]
     try:
         with lsmkv.DB(":memory:") as db:
             for index in range(3):
@@ -133,7 +164,7 @@ def test_a_reader_is_a_file(moves: list[tuple[int, int, int]]) -> None:
                     assert got == model.read(size_read)
                     assert reader.tell() == model.tell()
     finally:
-        values.CHUNK_SIZE = size  # type: ignore[misc]
+        values.CHUNK_SIZE = entry_head.CHUNK_SIZE = size  # type: ignore[misc]
 
 
 def test_a_reader_of_damage(db: lsmkv.DB) -> None:

@@ -251,6 +251,15 @@ def _ingest(world: World, kind: bytes) -> None:
     world.model[key] = VALUE
 
 
+def _delete_range(world: World, kind: bytes) -> None:
+    key = world.key(kind)
+    world.db.put(key, VALUE)
+    world.model[key] = VALUE
+    world.db.flush()
+    world.db.delete_range(key, key + b"\0")
+    del world.model[key]
+
+
 def _iterate(world: World, _kind: bytes) -> None:
     world.iterator.seek_to_start()
     next(world.iterator, None)
@@ -290,6 +299,7 @@ OTHERS = [
     Call("compact_range", _compact),
     Call("checkpoint", _checkpoint),
     Call("ingest", _ingest),
+    Call("delete_range", _delete_range),
     Call("close", _close),
 ]
 CALLS = [*READS, *WRITES, *OTHERS]

@@ -465,6 +465,12 @@ def _ingest(world: World) -> None:
     world.base.ingest([name])
 
 
+def _delete_range(world: World) -> None:
+    world.base.put(b"r", b"")
+    world.base.flush()
+    world.base.delete_range(b"r", b"s")
+
+
 def _maintain(world: World) -> None:
     db = world.base
     db.put(b"m", bytes(100))
@@ -559,6 +565,7 @@ STORMS = [
     Storm("read as a member", _join_base, _read, _end),
     Storm("checkpoint", _open_base, _checkpoint, _end),
     Storm("ingest", _open_base, _ingest, _end),
+    Storm("delete a range", _open_base, _delete_range, _end),
     Storm("maintain", _open_base, _maintain, _end),
     Storm("destroy", _nothing, _destroy),
     Storm("serve", _nothing, _serve, _can_be_opened),

@@ -34,9 +34,10 @@ class Bench:
         self.memtable = MemTable(comparator, StoreLock())
 
     def flush(self, oldest_pinned: int = ALL_ARE_OLDER, number: int = 7) -> FileMetaData | None:
-        return write_memtable(
-            self.memtable, self.directory, number, self.options, self.order, oldest_pinned
+        files = write_memtable(
+            self.memtable, self.directory, lambda: number, self.options, self.order, oldest_pinned
         )
+        return files[0] if files else None
 
     def entries(self, file: FileMetaData | None) -> list[Entry]:
         assert file is not None

@@ -192,7 +192,7 @@ def test_a_cache_does_not_warn_of_what_it_sets_itself(tmp_path: Path) -> None:
         with warned() as texts, lsmkv.Cache(tmp_path, size_limit=1 << 20, block_size=8192):
             pass
     assert len(texts) == 1
-    assert texts[0].endswith(": block_size is 16384, not 8192")
+    assert texts[0].endswith(": block_size is 4096, not 8192")
 
 
 @pytest.mark.skipif(lsmkv.COMPILED, reason="a compiled module keeps its classes")

@@ -412,3 +412,70 @@ def test_a_snapshot_of_a_member_that_learns_of_the_next_owner_by_it(
                     assert snapshot.get(b"k") == b"2"
                     member.put(b"k", b"3")
                     member.compact_range()
+
+
+# Ranges
+
+
+def filled(db: DB) -> None:
+    """Tables in the range from b"2" to b"7", and one with keys of both sides."""
+    for low, high in ((0, 10), (2, 7)):
+        for n in range(low, high):
+            db.put(b"%d" % n, b"v%d" % low)
+        db.flush()
+
+
+@pytest.mark.parametrize("by_member", [False, True])
+def test_a_range_that_goes_in_every_process(path: Path, other: Start, by_member: bool) -> None:
+    with new(path) as db:
+        filled(db)
+        first = other()
+        first("snapshot = db.snapshot(); iterator = db.iterator(); t = db.transaction()")
+        first("t.get(b'3'); t.put(b'x', b'')")
+        first("follower = db.batches()")
+        own, whole = db.transaction(), dict(db)
+        list(own.iterator(start=b"6", stop=b"9"))
+        own.put(b"x", b"")
+        with db.snapshot() as before:
+            if by_member:
+                first("db.delete_range(b'2', b'7')")
+            else:
+                db.delete_range(b"2", b"7")
+            left = {key: value for key, value in whole.items() if not b"2" <= key < b"7"}
+            assert dict(db) == left == first("dict(db)")
+            assert dict(before) == whole == first("dict(snapshot)") == first("dict(iterator)")
+        assert first("t.commit()").startswith("ConflictError")
+        with pytest.raises(lsmkv.ConflictError):
+            own.commit()
+        assert first("next(follower)[1] and next(follower)").startswith("SequenceTooOldError")
+        first("db.update(b'3', lambda value: b'none' if value is None else b'some')")
+        assert db.get(b"3") == b"none"
+        first("db.prefixed_db(b'3').delete_range(None, None)")
+        assert db.get(b"3") is None
+        assert first("db.delete_range(b'1', 1)").startswith("TypeError")
+
+
+@pytest.mark.skipif(lsmkv.COMPILED, reason="the owner's function is replaced")
+def test_an_owner_that_is_lost_in_the_middle_of_a_range_deletion(path: Path, other: Start) -> None:
+    """Whether the call goes on is unknown, and it is not made a second time."""
+    owner = other(create_if_missing=True)
+    with new(path) as db:
+        filled(db)
+        owner(
+            "import os; from lsmkv.engine.db.admin import maintenance;"
+            " maintenance.delete_range = lambda *arguments: os._exit(1)"
+        )
+        with pytest.raises(lsmkv.OutcomeUnknownError, match="in the middle of delete_range"):
+            db.delete_range(b"2", b"7")
+        assert len(dict(db)) == 10
+        db.delete_range(b"2", b"7")
+        assert len(dict(db)) == 5
+
+
+def test_the_owner_s_process_cuts_tables_at_flush_prefix(path: Path) -> None:
+    with SharedDB(path, create_if_missing=True, owner="process", flush_prefix="v") as db:
+        for group in (1, 2):
+            db.put(b"v%05d0" % group, b"")
+        db.put(b"h", b"")
+        db.flush()
+        assert [table.smallest for table in db.tables()] == [b"h", b"v000010"]

@@ -2,9 +2,9 @@
 
 Every seed is a run of random operations on one store: puts, deletions, batches, snapshots,
 iterators both ways and in zigzag, over any bounds, seeks, flushes, compactions, ingests,
-transactions, and openings with other settings.  Every other run takes turns with LevelDB, where
-plyvel can be imported: one engine has the store open for a while, then the other, and each must
-find what the other one left.
+range deletions, transactions, and openings with other settings.  Every other run takes turns with
+LevelDB, where plyvel can be imported: one engine has the store open for a while, then the other,
+and each must find what the other one left.
 """
 
 from __future__ import annotations
@@ -166,6 +166,7 @@ class Run:
         self._own: list[tuple[Callable[[], None], int]] = [
             (self.flush, 2), (self.check, 2), (self.multi_get, 4), (self.range_flags, 4),
             (self.raw, 3), (self.ingest, 3), (self.transaction, 2),
+            (self.delete_range, 2),
         ]  # fmt: skip
         if self.keys is STEMMED:
             self._own += [(self.put_stem, 4), (self.delete_stem, 2), (self.scan_stem, 3)]
@@ -353,6 +354,16 @@ class Run:
 
         self.db.ingest(paths, progress=progress)
         self.state |= ingested
+
+    def delete_range(self) -> None:
+        """Of whole tables, now and then, and of what lies around them."""
+        keys = sorted([self.key(), self.key()], reverse=self._reverse)
+        start, stop = (None if self.rng.random() < 0.2 else key for key in keys)
+        low, high = (stop, start) if self._reverse else (start, stop)
+        self.db.delete_range(start, stop)
+        for key in list(self.state):
+            if (low is None or key >= low) and (high is None or key <= high) and key != stop:
+                del self.state[key]
 
     def transaction(self) -> None:
         """It is committed unless what it read was written meanwhile."""

@@ -224,11 +224,11 @@ MUTANTS: tuple[Mistake, ...] = (
         "locks",
         "Store.read_view",
         "with lock.nested, lock.guard:\n"
-        "            view = self.open_view()\n            if fixed is not None:\n"
+        "            view = self.view_at(sequence)\n            if fixed is not None:\n"
         "                view = fixed\n            last = self.versions.last_sequence",
         "last = self.versions.last_sequence\n"
         "        with lock.nested, lock.guard:\n"
-        "            view = self.open_view()\n            if fixed is not None:\n"
+        "            view = self.view_at(sequence)\n            if fixed is not None:\n"
         "                view = fixed",
         "The versions at that sequence are overwritten before they are pinned.",
     ),

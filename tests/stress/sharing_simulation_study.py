@@ -39,6 +39,7 @@ MODES = [
     _mode("transactions that last", 15, "transactions"),
     _mode("reads while the owner syncs", 15, "synced", strategy="pct", depth=4),
     _mode("reads while tables come and go", 15, "versions", strategy="pct", depth=4),
+    _mode("range deletions while others read", 15, "ranges", strategy="pct", depth=4),
     _mode("owners killed before they answer", 15, "unanswered"),
     _mode("late leases of processes that come and go", 15, "joining_late"),
     _mode("owners that lose their power", 20, "power_fails", mapped_logs=True),

@@ -12,7 +12,8 @@ and takes from the disk what was not synced, while the others go on.
 
 Some are about one thing each.  ``transactions`` has some that last, while another process deletes
 what they have read, and leaves no trace of it; ``synced`` has members that read while the owner
-syncs; and ``versions`` has members that read while tables come and go.  ``unanswered`` kills the
+syncs; ``versions`` has members that read while tables come and go, and ``ranges`` some that read
+while ranges are deleted.  ``unanswered`` kills the
 owner between the log and the answer of a member's write; ``joining_late`` has an owner that closes
 the store while others are about to lease their first version.
 
@@ -43,7 +44,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from histories import NEVER, Content, History
-from simulated_store import CALLS, GROUP, KEYS, Caller
+from simulated_store import CALLS, GROUP, KEYS, UNCOUNTED, Caller
 
 import lsmkv
 from lsmkv import DB, SharedDB
@@ -308,6 +309,21 @@ def transactions(run: Run) -> None:
     _live(run, some, begun)
 
 
+def ranges(run: Run) -> None:
+    """Tables are dropped while members read, by the owner and for members."""
+    rng = run.rng
+    begun = _begin(run, rng)
+    some = [
+        _Life(run, rng, at, f"{kinds} flush delete_range")
+        for at, kinds in enumerate((_WRITES, _READS, _WRITES))
+    ]
+    some[0].stays_for = some[1:]
+    some[0].add(_READS)
+    if rng.random() < 0.4:
+        some[0].process.kill_after(rng.randint(1, rng.choice(_SPANS)))
+    _live(run, some, begun)
+
+
 def _live(run: Run, some: list[_Life], begun: int, running: list[_Life] | None = None) -> None:
     """Let them live, and look at what they have done; ``running`` are those that live already."""
     history: History = run.kept["history"]
@@ -471,11 +487,13 @@ def _look_at_what_is_left(run: Run, history: History, begun: int) -> None:
         db.check()
         made = db.sequence - begun
         tables = sum(level.files for level in db.stats().levels)
-    sizes = [(len(one.writes), one.end != NEVER) for one in history.calls if one.what != "ingest"]
+    sizes = [
+        (len(one.writes), one.end != NEVER) for one in history.calls if one.what not in UNCOUNTED
+    ]
     least = sum(size for size, acknowledged in sizes if acknowledged)
     most = sum(size for size, _ in sizes)
-    ingested = any(one.what == "ingest" for one in history.calls)
-    assert ingested or least <= made <= most, f"{made} sequences for {least} to {most} operations"
+    uncounted = any(one.what in UNCOUNTED for one in history.calls)
+    assert uncounted or least <= made <= most, f"{made} sequences for {least} to {most} operations"
     with run.env.open_directory(_PATH) as directory:
         names = [name for name in directory.names() if not name.startswith("LOG")]
     kinds = [name.rpartition(".")[2] if "." in name else name.split("-")[0] for name in names]
@@ -608,7 +626,7 @@ class _Caller(Caller):
                 # Another thread may have closed the store meanwhile.
                 # Or its owner was stopped after it had read the request.
                 is_closed = isinstance(error.__cause__, lsmkv.ClosedError | BlockingIOError)
-                if self._may_own and not is_closed and kind not in ("ingest", "checkpoint"):
+                if self._may_own and not is_closed and kind not in (*UNCOUNTED, "checkpoint"):
                     raise
             except lsmkv.LockedError:
                 if self._may_own:

@@ -35,12 +35,14 @@ from lsmkv.testing import Run
 KEYS = [b"a", b"b", b"c", b"d", b"e"]
 GROUP = KEYS[:3]
 """Batches write to these together."""
+UNCOUNTED = ("ingest", "delete_range")
+"""What takes other numbers of sequences than it has operations."""
 CALLS = 6
 """How many each thread makes."""
 
 
-def program(run: Run) -> None:
-    """One life."""
+def program(run: Run, more: str = "") -> None:
+    """One life; ``more`` are further kinds of calls."""
     logging.getLogger("lsmkv").setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
     rng = run.rng
@@ -58,10 +60,14 @@ def program(run: Run) -> None:
     kept["power cut"] = False
     closers = rng.choice((1, 1, 2)) if rng.random() < 0.25 else 0
     for number in range(rng.choice((2, 2, 3))):
-        run.start(Caller(run, db, history, rng, number, _WRITES).run, name=f"writer {number}")
+        run.start(
+            Caller(run, db, history, rng, number, _WRITES + more).run, name=f"writer {number}"
+        )
     run.start(Caller(run, db, history, rng, 10, _READS).run, name="reader")
     for number in range(rng.choice((0, 1, 1, 1, 2))):
-        run.start(Caller(run, db, history, rng, 20 + number, _REST).run, name=f"other {number}")
+        run.start(
+            Caller(run, db, history, rng, 20 + number, _REST + more).run, name=f"other {number}"
+        )
     for number in range(closers):
         run.start(_close_and_reopen, run, db, history, closers == 1, name=f"closer {number}")
     run.join()
@@ -154,7 +160,7 @@ def _look_at_all(run: Run, db: DB, history: History, begun: int) -> None:
         for _ in range(3):
             gets = frozenset((key, value) for key in KEYS if (value := db.get(key)) is not None)
             assert gets == found, f"Gets find {gets}, and an iterator {found}"
-        if not (run.env.struck or any(one.what == "ingest" for one in history.calls)):
+        if not (run.env.struck or any(one.what in UNCOUNTED for one in history.calls)):
             made = sum(len(one.writes) for one in history.calls)
             assert _last_sequence(db) - begun == made, f"{_last_sequence(db) - begun} of {made}"
     except lsmkv.Error:
@@ -414,6 +420,24 @@ class Caller:
     def check(self) -> None:
         self._db.check()
         self._db.stats()
+
+    def delete_range(self) -> None:
+        """Each key goes at some moment of the call, since a range deletion is not atomic; and once
+        more if a compaction makes it begin again."""
+        first = self._rng.randrange(len(KEYS))
+        last = min(first + self._rng.randint(1, 2), len(KEYS))
+        calls = []
+        for key in 2 * KEYS[first:last]:
+            calls.append(self._begin("delete_range"))
+            calls[-1].writes = {key: None}
+        self._db.delete_range(KEYS[first], KEYS[last] if last < len(KEYS) else None)
+        for call in calls:
+            self._history.end(call)
+
+
+def ranges(run: Run) -> None:
+    """One life with many range deletions."""
+    program(run, " delete_range")
 
 
 _WRITES = "put put burst delete batch batch mixed_batch update transact get"

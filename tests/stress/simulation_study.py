@@ -23,6 +23,7 @@ MODES: list[tuple[str, int, dict[str, Any]]] = [
     ("with crashes", 30, {"crashes": 2}),
     ("by priorities, with crashes", 20, {"strategy": "pct", "depth": 3, "crashes": 1}),
     ("with crashes and faults", 30, {"crashes": 1, "faults": True, "mapped_logs": True}),
+    ("range deletions", 20, {"program": f"{PROGRAM[:-7]}ranges", "crashes": 1}),
     ("line by line", 12, {"lines": _LINES}),
     ("line by line, by priorities", 12, {"lines": _LINES, "strategy": "pct", "depth": 4}),
     ("every line of the tree", 6, {"lines": ["lsmkv.engine.db"]}),

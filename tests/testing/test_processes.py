@@ -330,7 +330,8 @@ def test_the_page_lists_the_mistakes_of_sharing() -> None:
 
 PROGRAMS = (
     *("program", "each_step", "power_fails", "taking_over", "stopped", "come_and_go"),
-    *("transactions", "synced", "versions", "unanswered", "joining_late", "simulated_turns.py"),
+    *("transactions", "synced", "versions", "ranges", "unanswered", "joining_late"),
+    "simulated_turns.py",
 )
 
 

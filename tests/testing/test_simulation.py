@@ -244,12 +244,13 @@ STORE = f"{Path(simulated_store.__file__)}:program"
         {},
         {"crashes": 2},
         {"crashes": 1, "faults": True},
+        {"program": f"{STORE[:-7]}ranges", "crashes": 1},
         {"strategy": "pct", "depth": 4, "crashes": 1, "mapped_logs": True},
     ],
     ids=str,
 )
 def test_no_schedule_breaks_a_store(options: dict[str, Any]) -> None:
-    report = simulate(STORE, seed=1, runs=6, **options)
+    report = simulate(**({"program": STORE, "seed": 1, "runs": 6} | options))
     assert report.failure is None, str(report)
 
 

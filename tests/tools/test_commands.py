@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -91,3 +92,39 @@ def test_a_store_that_processes_share_is_joined(tmp_path: Path) -> None:
             assert owner("db.get(b'k'), db.role") == (b"w", "owner")
         finally:
             owner.kill()
+
+
+RANGES: list[tuple[list[str], str]] = [
+    (["--prefix", "b"], "1 key"),
+    (["--start", "a", "--stop", "b"], "1 key"),
+    (["--start", "a"], "3 keys"),
+    (["--start", "61", "--stop", "62", "--hex"], "1 key"),
+]
+
+
+@pytest.mark.parametrize(("bounds", "counted"), RANGES)
+def test_delete_a_range(store: Path, bounds: list[str], counted: str) -> None:
+    before = len(records(store))
+    fails(lsm("delete", store, *bounds), f"this deletes {counted}: give --yes")
+    assert len(records(store)) == before
+    assert lsm("delete", store, *bounds, "--yes") == Done(0, f"deleted {counted}\n".encode(), "")
+    assert len(records(store)) == before - int(counted[0])
+    done = lsm("delete", store, *bounds, "--yes", "--json")
+    assert json.loads(done.out) == {"path": str(store), "keys": 0}
+
+
+@pytest.mark.parametrize(("answer", "status"), [(b"y\n", 0), (b"\n", 1)])
+def test_delete_of_a_range_asks_on_a_terminal(store: Path, answer: bytes, status: int) -> None:
+    before = len(records(store))
+    done = on_a_terminal("stdin", "delete", store, "--prefix", "a", stdin=answer)
+    assert done.status == status
+    assert f"Delete 1 key of {store}? [y/N]".encode() in done.err
+    assert len(records(store)) == before - (status == 0)
+
+
+def test_delete_takes_a_key_or_a_range(store: Path) -> None:
+    for arguments in ([], ["a", "--prefix", "a"], ["a", "--start", "a"]):
+        fails(
+            lsm("delete", store, *arguments, "--yes"), "give a KEY, or --start, --stop or --prefix"
+        )
+    fails(lsm("delete", store, "--prefix", "a", "--stop", "b", "--yes"), "not both")

@@ -60,7 +60,7 @@ ROWS: list[tuple[Any, ...]] = [
     ("dict", 1, None, None, PICKLE, None, pickle.dumps({"a": (1, 2)})),
     (pickle.dumps(("f", 1, None)), 0, None, None, RAW, None, 3),
     ("pickle file", 1, None, None, PICKLE, "pickle.val", None),
-    ("set", 1, None, None, PICKLE, None, pickle.dumps({1})),
+    ("slice", 1, None, None, PICKLE, None, pickle.dumps(slice(1))),
     ("old", 1, 1000.0, None, RAW, None, "expired"),
     ("gone", 1, None, None, BINARY, "gone.val", None),
     ("escape", 1, None, None, BINARY, "../outside", None),

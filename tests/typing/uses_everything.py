@@ -125,6 +125,7 @@ def opening(path: pathlib.Path) -> None:
         compression=None,
         zstd_compression_level=3,
         reuse_logs=True,
+        flush_prefix="v",
         seek_compaction=False,
         background="thread",
         max_block_bytes=1 << 24,
@@ -305,6 +306,10 @@ def maintaining(db: DB, path: pathlib.Path) -> None:
         table.finish()
         table.close()
     db.ingest([path, "other.ldb"], progress=report)
+    db.delete_range(b"a", None, prefix=b"a")
+    db.prefixed_db(b"a").delete_range(None, bytearray(b"b"))
+    db.delete_range("a", None)  # type: ignore[arg-type]
+    db.delete_range(b"a")  # type: ignore[call-arg]
     tables = db.tables()
     assert_type(tables[0].level, int)
     assert_type(tables[0].smallest, bytes)
@@ -749,6 +754,8 @@ async def awaiting(path: pathlib.Path) -> None:
         await db.compact_range(progress=report)
         await db.checkpoint(path)
         await db.ingest([path], progress=report)
+        await db.delete_range(b"a", None, prefix=b"a")
+        await db.prefixed_db(b"a").delete_range(None, b"b")
         await db.check()
         await db.rewrite_tables(progress=report)
         assert_type(await db.tables(), list[lsmkv.TableInfo])

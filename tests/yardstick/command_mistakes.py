@@ -33,7 +33,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "an empty answer destroys a store",
         "tools",
-        "_confirmed",
+        "confirmed",
         'in ("y", "yes")',
         'not in ("n", "no")',
         "The key Enter removes a store for good.",

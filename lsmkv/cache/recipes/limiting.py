@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from lsmkv.cache.cache import Cache
-from lsmkv.cache.memoizing import full_name
+from lsmkv.cache.memoizing import own_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,7 +58,7 @@ def throttle(
     rate = count / float(seconds)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        key = full_name(function) if name is None else name
+        key = own_name(function) if name is None else name
         # Another process may have begun before: its calls count.
         cache.add(key, (time_func(), count), expire=expire, tag=tag)
 
@@ -109,7 +109,7 @@ def barrier(
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        key = full_name(function) if name is None else name
+        key = own_name(function) if name is None else name
         lock = lock_factory(cache, key, expire=expire, tag=tag)
 
         @functools.wraps(function)

@@ -22,6 +22,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from lsmkv.cache.cache import Cache
+from lsmkv.cache.keys import encode_key
 from lsmkv.cache.leased import surely, thread_holder
 from lsmkv.engine.db.handles.named_leases import NamedLease
 from lsmkv.engine.util.signals import deferred
@@ -81,7 +82,7 @@ class _Named:
         return None
 
     def _held_as(self) -> tuple[Any, ...]:
-        return self._kind, _hashable(self._key), self._holder()
+        return self._kind, encode_key(self._key, self._cache.codec), self._holder()
 
     def _acquire(self, timeout: float | None, owned: bool) -> bool:
         """Wait for the lock; whether it came in time.  If it is ``owned``, this thread is going to
@@ -128,14 +129,6 @@ class _Named:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """A lock is pickled as its cache and its key; what this process holds stays with it."""
         return type(self), (self._cache, self._key, self._expire)
-
-
-def _hashable(key: Any) -> Any:
-    try:
-        hash(key)
-    except TypeError:
-        return repr(key)
-    return type(key), key
 
 
 class Lock(_Named):

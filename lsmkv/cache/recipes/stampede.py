@@ -23,8 +23,10 @@ from lsmkv.cache.memoizing import MISSING, Memoized, key_maker
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_TIMED: Final = "result and seconds"
+"""The last item of a key: what is stored is no result of ``memoize``."""
 _MARK: Final = "being computed"
-"""The last item of the key by which one thread says that it computes early."""
+"""What the key by which one thread says that it computes early has besides."""
 
 
 def memoize_stampede(
@@ -56,7 +58,10 @@ def memoize_stampede(
         raise TypeError("expire is callable: write @memoize_stampede(cache, expire=...)")
 
     def decorate(function: Callable[P, R]) -> Memoized[P, R]:
-        cache_key = key_maker(function, name, typed, ignore)
+        key_of_call = key_maker(function, name, typed, ignore)
+
+        def cache_key(*args: P.args, **kwargs: P.kwargs) -> tuple[Any, ...]:
+            return (*key_of_call(*args, **kwargs), _TIMED)
 
         @functools.wraps(function)
         def calls(*args: P.args, **kwargs: P.kwargs) -> R:

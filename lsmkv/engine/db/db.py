@@ -10,9 +10,10 @@ class            its methods
                  write: put, delete, write, write_batch, transaction, update, run, sync, flush
                  follow: sequence, wait_for_change, batches
 ``Scannable``    iterator (``handles/scannable.py``; snapshots and transactions have it, too)
-``Maintenance``  compact_range, rewrite_tables, checkpoint, ingest, refresh, verify, check,
-                 acknowledge_recovery, stats, metrics_text, get_property, approximate_size,
-                 approximate_sizes, tables, written_keys (``admin/maintenance.py``)
+``Maintenance``  compact_range, delete_range, rewrite_tables, checkpoint, ingest, refresh,
+                 verify, check, acknowledge_recovery, stats, metrics_text, get_property,
+                 approximate_size, approximate_sizes, tables, written_keys
+                 (``admin/maintenance.py``)
 ``Handle``       name, recovery, closed, close (``handle.py``)
 ===============  ==============================================================================
 """

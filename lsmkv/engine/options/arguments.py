@@ -39,6 +39,7 @@ from lsmkv.engine.options.option import (
     path_or_none,
     sampling,
     seconds,
+    text_or_none,
 )
 from lsmkv.engine.util.block_cache import BlockCache
 from lsmkv.engine.util.comparator import Comparator
@@ -166,6 +167,10 @@ class OptionArguments(TableArguments, total=False):
     filter_last_level: Annotated[bool, Flag(True, leveldb="none")]
     """``False`` writes no filters on the last level, which take most of the memory and save little
     where nearly all Gets find their key."""
+    flush_prefix: Annotated[str | None, Checked("", text_or_none, leveldb="none", in_workers=True)]
+    """Keys that begin with this ASCII text are flushed to a table of their own. Where these keys
+    grow with time, such a table overlaps no other, is not rewritten by compactions, and goes as a
+    whole when ``db.delete_range`` takes its keys. Bytewise order only."""
     seek_compaction: Annotated[bool, Flag(True, leveldb="none")]
     """A table in which Gets keep searching blocks without finding their key is merged into the next
     level."""

@@ -132,6 +132,15 @@ def path_or_none(name: str, value: object) -> str | None:
     return os.fsdecode(value)
 
 
+def text_or_none(name: str, value: object) -> str:
+    """ASCII text; None is the empty one."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} must be a str or None, not {type(value).__name__}")
+    if value is not None and not value.isascii():
+        raise ValueError(f"{name} must be ASCII: {value!r}")
+    return value or ""
+
+
 def codec(name: str, value: object) -> int:
     """The number of a codec; ``auto`` is Snappy, until the store says otherwise."""
     if value is not None and not isinstance(value, str):

@@ -86,6 +86,7 @@ class Options(NamedTuple):
     """The bits a key by level, if ``bloom_filter_bits`` gives them by level."""
     filter_last_level: bool = True
     prefix_extractor: PrefixExtractor | None = None
+    flush_prefix: str = ""
     seek_compaction: bool = True
     background: BackgroundWork = "auto"
     max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES
@@ -121,6 +122,8 @@ def make_options(**arguments: Unpack[OptionArguments]) -> Options:
         raise TypeError(f"env must derive from lsmkv.engine.env.base.Env, not {type(env).__name__}")
     policy, filter_bits = filter_policy_for(of["bloom_filter_bits"], of["filter_policy"], order)
     extractor = prefix_extractor_for(of["prefix_extractor"], of["prefix_extractor_name"], order)
+    if of["flush_prefix"] and type(order) is not BytewiseComparator:
+        raise ValueError(f"flush_prefix requires the bytewise order, not {order.name!r}")
     if of["background"] == "process":
         _check_loadable(order, policy, extractor, env)
     cache = of["block_cache"]

@@ -33,6 +33,7 @@ WHOSE: Final[dict[str, Whose]] = {
     "max_file_size": "owner",
     "max_block_bytes": "process",
     "filter_last_level": "owner",
+    "flush_prefix": "owner",
     "seek_compaction": "owner",
     "background": "owner",
     "publish_stats": "owner",

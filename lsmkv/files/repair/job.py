@@ -164,9 +164,11 @@ class RepairJob:
         number = self._new_number()
         if not memtable.empty:
             names.append(table_name(number))
-        return write_memtable(
-            memtable, directory, number, self._settings, self._order, MAX_SEQUENCE
+        settings = self._settings._replace(flush_prefix="")  # one table for each log
+        files = write_memtable(
+            memtable, directory, lambda: number, settings, self._order, MAX_SEQUENCE
         )
+        return files[0] if files else None
 
     # Tables
 

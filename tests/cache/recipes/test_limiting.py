@@ -119,7 +119,7 @@ def test_a_throttle_waits_at_most_its_period_whatever_the_clock_does(
         waits.append(seconds)
         now[0] += seconds
 
-    @throttle(shared_cache, 1, 5, time_func=lambda: now[0], sleep_func=sleep)
+    @throttle(shared_cache, 1, 5, "call", time_func=lambda: now[0], sleep_func=sleep)
     def call() -> None:
         now[0] += jump
 

@@ -42,7 +42,7 @@ def test_a_result_is_computed_early_by_one_thread(
 
 
 def test_arguments_and_names(shared_cache: Cache) -> None:
-    @memoize_stampede(shared_cache, 60, typed=True, tag="t", ignore={"x"})
+    @memoize_stampede(shared_cache, 60, "counted", typed=True, tag="t", ignore={"x"})
     def function(*args: Any, **kwargs: Any) -> int:
         return len(args)
 

@@ -18,6 +18,7 @@ OTHERS: dict[str, Any] = {
     "filter_policy": lsmkv.BloomFilterPolicy(12.5),
     "filter_layout": "both",
     "background": "inline",
+    "flush_prefix": "v",
     "trace": "somewhere",
 }
 """Other values than the default, of options that are neither numbers nor on or off."""

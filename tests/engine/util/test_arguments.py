@@ -334,6 +334,38 @@ def shared_ranges(place: Place) -> tuple[Found, Found]:
         return dict(owner), {b"key": b"value"}
 
 
+@call(
+    *("engine.db.admin.maintenance.Maintenance.delete_range",),
+    *("engine.db.handles.prefixed.PrefixedDB.delete_range", "aio.db.DB.delete_range"),
+    *("shared.shared_db.SharedDB.delete_range", "aio.prefixed.PrefixedDB.delete_range"),
+)
+def deleted_ranges(place: Place) -> tuple[Found, Found]:
+    lsmkv.DB.delete_range(place.db, KEY, OTHER)
+    found = [place.pairs()]
+    path = place.directory / "shared"
+    with (
+        lsmkv.SharedDB(path, create_if_missing=True) as owner,
+        lsmkv.SharedDB(path) as member,
+    ):
+        for key in (b"key", b"other", b"pkey", b"pother"):
+            member.put(key, b"value")
+        member.delete_range(KEY, OTHER)
+        member.prefixed_db(b"p").delete_range(KEY, None, prefix=KEY)
+        found.append(dict(owner))
+
+    async def main() -> dict[bytes, bytes]:
+        async with lsmkv.aio.open_db(":memory:") as db:
+            for key in (b"key", b"other", b"pkey", b"pother"):
+                await db.put(key, b"value")
+            await db.delete_range(KEY, OTHER)
+            await db.prefixed_db(b"p").delete_range(KEY, None, prefix=KEY)
+            return {key: value async for key, value in db}
+
+    found.append(asyncio.run(main()))
+    left = {b"other": b"value", b"pother": b"value"}
+    return found, [{b"other": b"value"}, left, left]
+
+
 @call("engine.db.admin.table_writer.TableWriter.add")
 def tables(place: Place) -> tuple[Found, Found]:
     path = place.directory / "made.ldb"

@@ -1004,3 +1004,30 @@ def test_an_interrupted_repair_with_stale_entries(tmp_path: Path) -> None:
         left.heal()
         repair_db("/db", env=left, **wreck.options)
         wreck.judge(wreck.content(left, "/db"), False)
+
+
+@pytest.mark.parametrize("damage", ["none", "torn", "no CURRENT"])
+def test_dropped_tables_do_not_come_back(tmp_path: Path, damage: str) -> None:
+    """A crash has left them there, after the edit that only deletes."""
+    path, kept = tmp_path / "db", tmp_path / "kept"
+    with lsmkv.DB(path, create_if_missing=True) as db:
+        db.put(b"a", b"v")
+        db.flush()
+        for key in (b"l", b"m"):  # of which the drop's own deletion hides the first
+            db.put(key, b"v")
+        db.flush()
+        kept.mkdir()
+        for table in path.glob("*.ldb"):
+            shutil.copy(table, kept)
+        db.delete_range(b"l", b"n")
+    for table in kept.iterdir():
+        shutil.copy(table, path)
+    if damage == "torn":
+        (manifest,) = path.glob("MANIFEST-*")
+        with manifest.open("ab") as file:
+            file.write(b"\1\2\3")
+    elif damage == "no CURRENT":
+        (path / "CURRENT").unlink()
+    lsmkv.repair_db(path)
+    with lsmkv.DB(path) as db:
+        assert dict(db) == {b"a": b"v"}

@@ -13,6 +13,7 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.engine.db.admin.checkpoint import hold, write_checkpoint
 from lsmkv.engine.db.admin.compact_range import compact_range
+from lsmkv.engine.db.admin.delete_range import delete_range
 from lsmkv.engine.db.admin.ingest import Ingestion, as_paths
 from lsmkv.engine.db.admin.properties import (
     TableInfo,
@@ -78,6 +79,48 @@ class Maintenance(Handle):
         store, background = self._own_work()
         self._open_writer().flush_memtable()
         compact_range(store, background, begin, end, progress)
+
+    def delete_range(
+        self,
+        start: BytesLike | None,
+        stop: BytesLike | None,
+        *,
+        prefix: BytesLike | None = None,
+        tables_only: bool = False,
+    ) -> None:
+        """Delete the keys from ``start`` up to ``stop``, which is not included; None is no bound.
+        With ``prefix``, only those of them that begin with it.
+
+        Tables whose keys all lie in the range go as a whole, unread, and their space is free soon
+        after.  What is in other tables, or in memory, is deleted key by key, in batches.  Each
+        batch is atomic, the whole is not: a crash or an exception leaves a part deleted, and what
+        is written to the range meanwhile stays or goes.  The deletion is durable when this returns
+        if tables went.
+
+        With ``tables_only`` only the tables go, and nothing else is read or written: for keys that
+        are written once.  An older value of a key would reappear.
+
+        Snapshots and iterators from before still see the range, and keep its tables until they are
+        closed.  A transaction from before that has read a key of the range, absent or not, or that
+        writes one, raises :class:`ConflictError` at its commit if tables went.  So :meth:`batches`
+        from before raises :class:`SequenceTooOldError` there.
+
+        Cost: a scan of the keys in the two tables at the ends of the range, on each level, and in
+        memory; two waits for the disk; and no compaction starts meanwhile.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     for number in range(5):
+        ...         db.put(b"%d" % number, b"")
+        ...     db.delete_range(b"1", b"4")
+        ...     [key for key, _ in db]
+        [b'0', b'4']
+        """
+        store, background = self._own_work()
+        try:
+            delete_range(store, background, self._own_writer(), start, stop, prefix, tables_only)
+        except OSError as error:
+            self._open_store().raise_failure(error)
 
     def rewrite_tables(self, *, progress: Progress | None = None) -> None:
         """Rewrite every table with the filters and blocks that the options ask for.

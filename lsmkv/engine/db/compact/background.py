@@ -18,7 +18,8 @@ them every few blocks.
 job               is due                                        who waits for it
 ================  ============================================  ==================================
 flush             when a memtable becomes immutable             ``wait_for_flush``, and writers
-publication       when an ingest has made its tables            ``publish``, ``withdraw``
+publication       when an ingest has made its tables, or a      ``publish``, ``withdraw``
+                  range deletion is to drop some
 worker start      when a memtable fills fast: ``expect_flush``  no caller
 range compaction  when ``compact_level`` is called              ``compact_level``
 compaction        when a level is too large, or read too often  writers, at 12 tables on level 0
@@ -54,6 +55,7 @@ from lsmkv.engine.db.compact.pool import WorkerPool
 from lsmkv.engine.db.tree.store import Store, View
 from lsmkv.engine.env.process import get_ready
 from lsmkv.engine.errors import ClosedError, IOError
+from lsmkv.engine.options import L0_SLOWDOWN_WRITES_TRIGGER
 from lsmkv.engine.util.ticket import InlineTicket, Ticket
 
 
@@ -164,6 +166,16 @@ class Background:
         disk it ends with the error; steps before that one stay done.
         """
         compaction = RangeCompaction(level, begin, end, rewrite_before)
+        self.run_range_compaction(compaction, advance)
+
+    def run_range_compaction(
+        self, compaction: RangeCompaction, advance: Callable[[int], None] | None = None
+    ) -> None:
+        """:meth:`compact_level`, for a range compaction that the caller has made.
+
+        A slot returns when no compaction is running.  None is started until
+        :meth:`release_slot`, but where level 0 has so many files that writes are delayed.
+        """
         store = self._store
         try:
             with store.lock.nested, store.lock.guard:
@@ -185,11 +197,18 @@ class Background:
             compaction.cancelled = True  # one assignment, which no second interrupt can split
             raise
 
+    def release_slot(self, slot: RangeCompaction) -> None:
+        """Let compactions start again."""
+        slot.cancelled = True
+        store = self._store
+        with store.lock.nested, store.lock.guard:
+            self.schedule()
+
     def publish(self, publication: Publication) -> None:
         """Make tables visible, all at once; wait for it, and for the removal of the log before.
 
-        Caller holds the writers' lock, and the memtables are empty.  After an exception the outcome
-        is open until :meth:`withdraw` has returned.
+        Caller holds the writers' lock, and the memtables are empty, but for a drop.  After an
+        exception the outcome is open until :meth:`withdraw` has returned.
         """
         store = self._store
         with store.lock.nested, store.lock.guard:
@@ -199,7 +218,7 @@ class Background:
             with store.lock.nested, store.lock.guard:
                 if publication.begun:  # its end comes, whatever else ends meanwhile
                     self.raise_error()
-                    if publication.done and not self.has_obsolete_files:
+                    if publication.done and not (publication.files and self.has_obsolete_files):
                         return
                     ticket = self._change()
                 else:
@@ -349,7 +368,11 @@ class Background:
         if self._flush_expected:
             return self._prepare_flush
         if self._range_compactions:
-            return self._compact_range
+            first = self._range_compactions[0]
+            if not first.done or first.cancelled:
+                return self._compact_range
+            if len(view.version.levels[0]) < L0_SLOWDOWN_WRITES_TRIGGER:
+                return None
         if compaction_is_due(view.version, store.options) and not self._disk.compactions.put_off:
             return self._compact
         return None
@@ -448,6 +471,10 @@ class Background:
             whole = self._range_compactions[0]
             if whole.cancelled:
                 del self._range_compactions[0]
+                return
+            if whole.level < 0:
+                whole.done = True
+                store.changed.notify_all()
                 return
         rest: bytes | None = None
         error: IOError | None = None

@@ -1,4 +1,5 @@
-"""What background work consists of: flushes, compactions, and the publication of ingested tables.
+"""What background work consists of: flushes, compactions, and publications: of ingested tables,
+or of a version without the tables of a deleted range.
 
 ``Background`` decides which job is next and calls one at a time, in its thread and without any
 lock.  A job computes, in a worker process if there is one (``pool.py``), then commits a
@@ -28,7 +29,7 @@ from lsmkv.engine.db.compact.picking import (
 )
 from lsmkv.engine.db.compact.pool import WorkerPool
 from lsmkv.engine.db.tree.memtable import MemTable
-from lsmkv.engine.db.tree.store import Store, View
+from lsmkv.engine.db.tree.store import RangeDrop, Store, View
 from lsmkv.engine.db.tree.version import total_size
 from lsmkv.engine.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.engine.util.threads import pause
@@ -68,21 +69,34 @@ class RangeCompaction:
         self.cancelled = False
         """Set by the waiting caller, and nothing more: the thread removes the range compaction."""
 
+    @staticmethod
+    def slot() -> RangeCompaction:
+        """One of no level, which compacts nothing: once it is done, it keeps others from starting,
+        until it is cancelled."""
+        return RangeCompaction(-1, None, None)
+
 
 class Publication:
-    """Tables that an ingest has made, to become visible all at once; and the outcome.
+    """Tables that an ingest has made, to become visible all at once, or tables that are to be
+    dropped; and the outcome.
 
     ``withdrawn``: the commit was never begun and never will be.  ``committed``: the tables are
-    visible.  If neither holds once the commit has ``begun``, it is under way or has failed; after a
-    failure the content of the MANIFEST is unknown, so the tables must stay where they are.
+    visible, or gone.  If neither holds once the commit has ``begun``, it is under way or has
+    failed; after a failure the content of the MANIFEST is unknown, so the tables must stay where
+    they are.
     """
 
-    def __init__(self, files: list[FileMetaData], sequence: int) -> None:
+    def __init__(
+        self, files: list[FileMetaData], sequence: int, drop: RangeDrop | None = None
+    ) -> None:
         self.files = files
         self.sequence = sequence
-        """The sequence of every entry in them."""
+        """The sequence of every entry in them, or that of the drop."""
+        self.drop = drop
+        """The tables to drop.  It is not committed if a compaction has touched, or now touches,
+        one of the tables that it expects."""
         self.log_number = 0
-        """The number of the empty log in which writes continue."""
+        """The number of the empty log in which writes continue; 0 for a drop."""
         self.begun = False
         self.done = False
         self.committed = False
@@ -128,7 +142,7 @@ class BackgroundJobs:
     # Flush
 
     def flush(self) -> None:
-        """Make a table of the immutable memtable, and commit it.
+        """Make tables of the immutable memtable, one as a rule, and commit them.
 
         Raises :class:`~lsmkv.engine.db.compact.full_disk.NoRoom` on a full disk: the memtable
         stays.
@@ -150,24 +164,33 @@ class BackgroundJobs:
             memtable.table_number = store.versions.new_file_number()
         self._tried = memtable.table_number
         try:
-            files = self._write_table(memtable, oldest_pinned, pinned)
+            files = self._write_tables(memtable, oldest_pinned, pinned)
         except OSError as error:
             self._raise_if_no_room(error, "the writes in memory become a table")
             raise
         for file in files:
             level = self._level_for(file)
             edit.add_file(level, file)
-            self._shrinkage = file.size / max(memtable.usage, 1)
-            self._count_flush(level, file, time.monotonic() - started)
+            now = time.monotonic()
+            self._count_flush(level, file, now - started)
+            started = now
+        if files:
+            self._shrinkage = total_size(files) / max(memtable.usage, 1)
         if self._commit(edit, flushed=True):
             pause(_WAKE_UP)
 
-    def _write_table(
+    def _write_tables(
         self, memtable: MemTable, oldest_pinned: int, pinned: list[int]
     ) -> list[FileMetaData]:
-        """The table that holds the memtable, durable; an empty list if there is nothing in it."""
+        """The tables that hold the memtable, durable; an empty list if there is nothing in it."""
         store = self._store
         deadline = 0.0
+        given = memtable.table_number
+
+        def new_number() -> int:
+            nonlocal given
+            number, given = given, 0
+            return number or store.versions.new_file_number()
 
         def poll() -> None:
             nonlocal deadline
@@ -180,14 +203,13 @@ class BackgroundJobs:
 
         size = int(memtable.usage * self._shrinkage)
         options = options_for_flush(store.options, store.versions.current, size)
-        files = self._workers.flush(memtable, options, pinned, poll)
+        files = self._workers.flush(memtable, options, pinned, poll, new_number)
         if files is not None:
             return files
         self.remove_obsolete()
-        file = write_memtable(
-            memtable, store.directory, memtable.table_number, options, store.order, oldest_pinned
+        return write_memtable(
+            memtable, store.directory, new_number, options, store.order, oldest_pinned
         )
-        return [] if file is None else [file]
 
     def _level_for(self, file: FileMetaData) -> int:
         """The level for a table that is newer than all others."""
@@ -208,16 +230,31 @@ class BackgroundJobs:
     # Ingest
 
     def publish(self, publication: Publication) -> None:
-        """Commit the tables of an ingest, unless that is done."""
+        """Commit the tables of an ingest, or a drop, unless that is done."""
         if publication.committed:
             return
         store = self._store
         edit = VersionEdit()
+        edit.last_sequence = publication.sequence
+        drop = publication.drop
+        if drop is not None:
+            version = store.versions.current
+            running = [] if self.compaction is None else self.compaction.edit([]).deleted_files
+            if not drop.expected <= version.numbers or any(
+                number in drop.expected for _, number in running
+            ):
+                return
+            for level, files in enumerate(version.levels):
+                for file in files:
+                    if file.number in drop.tables:
+                        edit.delete_file(level, file.number)
+            self._commit(edit, publication=publication)
+            store.info_log.write(f"Dropped {len(drop.tables)} tables as write {drop.sequence}")
+            return
         # The log before is named no more, so that a MANIFEST that has lost this edit, and with it
         # the tables, is found damaged: it names a log that is gone.
         edit.log_number = publication.log_number
         edit.prev_log_number = 0
-        edit.last_sequence = publication.sequence
         for file in publication.files:
             edit.add_file(self._level_for(file), file)
         self._commit(edit, publication=publication)
@@ -396,16 +433,23 @@ class BackgroundJobs:
             immutable = view.immutable
             if commit.flushed and view.version is not version:
                 immutable = None
+            publication = commit.publication
+            drop = None if publication is None else publication.drop
+            if publication is not None and drop is not None and view.version is not version:
+                self._note_drop(drop, view, publication.sequence)
             if edit.last_sequence is not None and edit.last_sequence > store.versions.last_sequence:
                 if store.sharing is not None:
                     store.sharing.publish(edit.last_sequence)
-                store.versions.last_sequence = edit.last_sequence  # an ingest's
+                store.versions.last_sequence = edit.last_sequence  # a publication's
             self.has_obsolete_files = True
-            publication = commit.publication
             if publication is not None:
-                view.memtable.log_number = publication.log_number
+                if drop is None:
+                    view.memtable.log_number = publication.log_number
+                else:
+                    view.memtable.applying = None
                 publication.committed = True
             store.view = View(view.memtable, immutable, version)
+            store.forget_drops()
             store.installed_at = store.versions.last_sequence
             self._committing = None
             awaited = store.changed.awaited
@@ -413,6 +457,18 @@ class BackgroundJobs:
         # A reader that still holds the old version reads it at a sequence, which uses no row cache.
         view.version.row_cache.clear()
         return awaited
+
+    def _note_drop(self, drop: RangeDrop, view: View, sequence: int) -> None:
+        """Apply the operation of a drop, which the log has, and keep its view for readers from
+        before.  Caller holds the lock; the writers' lock is held, too."""
+        store = self._store
+        pinned = store.pinned
+        newest = pinned.newest()
+        view.memtable.add(sequence, [(drop.key, None)], newest, pinned.in_order())
+        drop.sequence = sequence
+        drop.view = view
+        if drop not in store.drops:
+            store.drops.append(drop)
 
     def remove_obsolete(self) -> None:
         """Remove what the last commit has made obsolete, and wake the threads that wait for it."""

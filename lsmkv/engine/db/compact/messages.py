@@ -85,11 +85,11 @@ def _options_in(plain: dict[str, Any]) -> Options:
 
 
 class FlushRequest(NamedTuple):
-    """Asks for a table of all entries of a log, which are those of the memtable."""
+    """Asks for tables of all entries of a log, which are those of the memtable."""
 
     job: int
     options: Options
-    """Those of the table."""
+    """Those of the tables."""
     log: int
     """The log's number."""
     usage: int

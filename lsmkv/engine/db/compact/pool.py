@@ -69,10 +69,11 @@ class WorkerPool:
         options: Options,
         pinned: list[int],
         poll: Callable[[], None],
+        new_number: Callable[[], int],
     ) -> list[FileMetaData] | None:
-        """Have a table made of the memtable's log; an empty list if there is nothing in it.
+        """Have tables made of the memtable's log; an empty list if there is nothing in it.
 
-        ``options`` are those of the table.
+        ``options`` are those of the tables, and ``new_number`` gives each its number.
         Returns None if the job was not done.  ``poll`` is called now and then; if it raises, the
         job is given up.
         """
@@ -83,7 +84,7 @@ class WorkerPool:
             return None
         self._jobs += 1
         request = FlushRequest(self._jobs, options, memtable.log_number, memtable.usage, pinned)
-        return self._run_job(worker, request, lambda _: poll(), lambda: memtable.table_number)
+        return self._run_job(worker, request, lambda _: poll(), new_number)
 
     def compact(
         self,

@@ -11,6 +11,7 @@ import time
 
 from lsmkv.engine.counters import Counters
 from lsmkv.engine.db.compact.compaction import CompactionJob
+from lsmkv.engine.db.compact.flush import write_tables
 from lsmkv.engine.db.compact.log_entries import LogEntries
 from lsmkv.engine.db.compact.messages import (
     CompactionRequest,
@@ -21,7 +22,6 @@ from lsmkv.engine.db.compact.messages import (
     opened_by,
 )
 from lsmkv.engine.db.tree.table_cache import TableCache
-from lsmkv.engine.db.tree.table_output import write_entries
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.env.process import Port, ProcessEnded, inherited_directory
 from lsmkv.engine.env.renaming_directory import RenamingDirectory
@@ -121,8 +121,8 @@ class Worker:
         if entries.empty:
             return Report(request.job, files=[])
         columns = entries.columns(self._order)
-        table = write_entries([columns], self._directory, self._new_number(), request.options)
-        return Report(request.job, files=[table])
+        files = write_tables([columns], self._directory, self._new_number, request.options)
+        return Report(request.job, files=files)
 
     # Compaction
 

@@ -463,22 +463,22 @@ class Caller:
     def __init__(self, thread: Caller | None = None) -> None:
         """``thread`` is the one in which a task runs: while it waits, the task does not go on."""
         self._number: int = next(_numbers)
-        self._thread = thread
+        self._of_thread = thread
         self.leases: list[NamedLease] = []
         """Those that it is going to release."""
 
     def note(self, lease: NamedLease) -> None:
         """It has taken a lease."""
         self.leases.append(lease)
-        if self._thread is not None:
-            self._thread.note(lease)
+        if self._of_thread is not None:
+            self._of_thread.note(lease)
 
     def drop(self, lease: NamedLease) -> None:
         """The lease is released."""
         if lease in self.leases:
             self.leases.remove(lease)
-        if self._thread is not None:
-            self._thread.drop(lease)
+        if self._of_thread is not None:
+            self._of_thread.drop(lease)
 
     @property
     def name(self) -> str:

@@ -70,6 +70,17 @@ class PrefixableDB(RawIterable, Protocol):
         """See ``DB.delete``."""
         ...
 
+    def delete_range(
+        self,
+        start: BytesLike | None,
+        stop: BytesLike | None,
+        *,
+        prefix: BytesLike | None = None,
+        tables_only: bool = False,
+    ) -> None:
+        """See ``DB.delete_range``."""
+        ...
+
     def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
         """See ``DB.write``."""
         ...
@@ -159,6 +170,7 @@ class PrefixedDB(Readable, Generic[D]):
     ...     users.delete(b"ann:age")
     ...     before.get(b"ann:age"), list(users.iterator(include_value=False))
     (b'41', [b'bob:age'])
+    >>> users.delete_range(None, b"b")
     >>> users.update(b"bob:age", lambda age: b"%d" % (int(age) + 1))
     b'28'
     >>> users.run(lambda transaction: transaction.get(b"bob:age"))
@@ -197,6 +209,23 @@ class PrefixedDB(Readable, Generic[D]):
     def delete(self, key: BytesLike, *, sync: bool = False) -> None:
         """As ``DB.delete``."""
         self._db.delete(self._prefix + as_bytes(key, "key"), sync=sync)
+
+    def delete_range(
+        self,
+        start: BytesLike | None,
+        stop: BytesLike | None,
+        *,
+        prefix: BytesLike | None = None,
+        tables_only: bool = False,
+    ) -> None:
+        """As ``DB.delete_range``, of keys of this part."""
+        own = self._prefix
+        self._db.delete_range(
+            None if start is None else own + as_bytes(start, "start key"),
+            None if stop is None else own + as_bytes(stop, "stop key"),
+            prefix=(own if prefix is None else own + as_bytes(prefix, "prefix")) or None,
+            tables_only=tables_only,
+        )
 
     def write_batch(self, *, transaction: bool = True, sync: bool = False) -> WriteBatch:
         """As ``DB.write_batch``; the batch adds the prefix to its keys."""

@@ -72,7 +72,7 @@ class Snapshot(Readable):
 
     def _value(self, key: bytes, fill_cache: bool) -> bytes | None:
         reader = self._open()
-        view = reader.store.open_view()
+        view = reader.store.view_at(self._pin.sequence)
         if self._view is not None:
             view = self._view
         return reader.get(key, self._pin.sequence, fill_cache, view)

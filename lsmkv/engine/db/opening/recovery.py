@@ -433,15 +433,15 @@ class Recovery:
         Its name is durable afterwards, and so are those that the directory got before.
         """
         versions = self._versions
-        file = write_memtable(
+        options = options_for_flush(self.options, versions.current, self._memtable.usage)
+        for file in write_memtable(
             self._memtable,
             self._directory,
-            number,
-            options_for_flush(self.options, versions.current, self._memtable.usage),
+            lambda: number,
+            options._replace(flush_prefix=""),  # on level 0, where each table counts
             self._order,
             versions.last_sequence,
-        )
-        if file is not None:
+        ):
             self._edit.add_file(0, file)
         self._memtable = MemTable(self._comparator.user_comparator, self._lock)
 

@@ -235,7 +235,7 @@ class Batches:
             sequence, operations = decode_batch(record.payload)
         except CorruptionError as error:
             raise error.located(self._path, record.offset) from None
-        if sequence > self._expected:
+        if sequence > self._expected or not operations:  # empty: tables were dropped
             raise self._too_old()
         self._records.pop()
         self._expected = sequence + len(operations)
@@ -278,7 +278,10 @@ class Batches:
             store.raise_failure(error)
 
     def _is_needed(self, record: LogRecord) -> bool:
-        return last_sequence(record.payload) >= self._expected
+        last = last_sequence(record.payload)
+        return last >= self._expected or (
+            last + 1 == self._expected and _first_sequence(record) == self._expected
+        )
 
     def _find_log(self) -> None:
         """Go to the newest log that begins at the expected sequence or before.

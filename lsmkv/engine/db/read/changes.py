@@ -15,7 +15,7 @@ from lsmkv.engine.db.read.level_iterator import FIRST_CHUNK, LevelIterator
 from lsmkv.engine.db.read.level_reader import LevelReader
 from lsmkv.engine.db.read.reader import in_memtables
 from lsmkv.engine.db.read.scan import Bounds, files_in, shared_prefix_hash
-from lsmkv.engine.db.tree.store import ReadView, Store
+from lsmkv.engine.db.tree.store import RangeDrop, ReadView, Store
 from lsmkv.engine.db.tree.version import PLACE_BITS
 from lsmkv.engine.env.interrupts import allow_interrupts
 from lsmkv.engine.filter.key_hashes import KeyHashes
@@ -45,6 +45,8 @@ class Changes:
         """
         store = self._store
         view = store.open_view()
+        if any(drop.covers(store.order, key) for drop in self._drops()):
+            return True
         tagged = in_memtables(view, key, MAX_SEQUENCE)
         if tagged is not None:
             return sequence_in(tagged) > self._sequence
@@ -78,6 +80,10 @@ class Changes:
         store = self._store
         read = store.read_view()
         try:
+            for drop in self._drops():
+                for bounds in ranges:
+                    if drop.overlaps(store.order, bounds.lower, bounds.upper):
+                        return drop.key, bounds
             for bounds in ranges:
                 found = self._written_in(read, bounds)
                 if found is not None:
@@ -87,6 +93,10 @@ class Changes:
             store.raise_failure(error)
         finally:
             read.release()
+
+    def _drops(self) -> list[RangeDrop]:
+        """The range deletions that have dropped tables since: each has written its whole range."""
+        return [drop for drop in self._store.drops if drop.sequence > self._sequence]
 
     def _written_in(self, read: ReadView, bounds: Bounds) -> bytes | None:
         """A key of the range that was written; None if none was."""

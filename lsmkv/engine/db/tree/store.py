@@ -23,7 +23,7 @@ from lsmkv.engine.db.tree.version import Version
 from lsmkv.engine.db.tree.version_set import VersionSet
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.errors import ClosedError, ForkedError, raise_typed
-from lsmkv.engine.format.key_order import KeyOrder
+from lsmkv.engine.format.key_order import KeyOrder, Position
 from lsmkv.engine.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.engine.options import L0_SLOWDOWN_WRITES_TRIGGER, L0_STOP_WRITES_TRIGGER, Options
 from lsmkv.engine.table.reader import Table
@@ -90,6 +90,48 @@ class ReadView:
     def release(self) -> None:
         """Unpin the sequence.  A second call has no effect."""
         self.pin.release()
+
+
+class RangeDrop:
+    """Tables that one edit takes out of the version, since a range deletion covers them.
+
+    ``admin/delete_range.py`` makes it, and the background work commits it.  The store keeps it as
+    long as a reader from before pins its sequence.
+    """
+
+    def __init__(
+        self,
+        lower: Position | None,
+        upper: Position | None,
+        key: bytes,
+        tables: frozenset[int],
+        expected: frozenset[int],
+    ) -> None:
+        """``expected`` are all tables that overlapped the range when the deletions were made; if
+        one is missing, a compaction has moved some of its entries."""
+        self.lower = lower
+        self.upper = upper
+        self.key = key
+        """A user key of the range, which the operation with the drop's sequence deletes."""
+        self.tables = tables
+        self.expected = expected
+        self.sequence = 0
+        """Its sequence: readers at lower ones see the tables."""
+        self.view: View | None = None
+        """What they read; None if there are none."""
+
+    def covers(self, order: KeyOrder, user_key: bytes) -> bool:
+        """Whether a key lies in the range."""
+        lower, upper = self.lower, self.upper
+        return (lower is None or order.is_at_or_after(user_key, lower)) and (
+            upper is None or not order.is_at_or_after(user_key, upper)
+        )
+
+    def overlaps(self, order: KeyOrder, lower: Position | None, upper: Position | None) -> bool:
+        """Whether the range has a part of another one."""
+        return (self.lower is None or upper is None or order.is_before(self.lower, upper)) and (
+            lower is None or self.upper is None or order.is_before(lower, self.upper)
+        )
 
 
 class StateChange:
@@ -160,6 +202,8 @@ class Store:
         self.installed_at: int = versions.last_sequence
         """The last sequence when the version was installed: no table holds anything newer.  So what
         was written later is in the memtables of a view that was taken before this is asked."""
+        self.drops: list[RangeDrop] = []
+        """The dropped tables that readers at older sequences still see, the oldest drop first."""
         self.listener: CallListener | None = None
         """What each call is reported to, if the store is observed."""
         self.sharing: Sharing | None = None
@@ -184,6 +228,29 @@ class Store:
                 raise ForkedError("opened before a fork: open the store again in this process")
             raise ClosedError("the database is closed")
         return view
+
+    def view_at(self, sequence: int) -> View:
+        """The view for a reader at a pinned sequence: that before the first drop after it."""
+        view = self.open_view()  # first: a drop is in the list before its view is in force
+        for drop in self.drops:
+            if sequence < drop.sequence and drop.view is not None:
+                return drop.view
+        return view
+
+    def forget_drops(self) -> None:
+        """Keep no view, and no drop, that no pinned sequence needs.  Caller holds the lock."""
+        if not self.drops:
+            return
+        pinned = self.pinned.all()
+        kept: list[RangeDrop] = []
+        before = 0
+        for drop in self.drops:
+            if pinned and pinned[0] < drop.sequence:
+                kept.append(drop)
+            if not any(before <= sequence < drop.sequence for sequence in pinned):
+                drop.view = None
+            before = drop.sequence
+        self.drops = kept
 
     def raise_failure(self, error: OSError) -> NoReturn:
         """Raise the error of a failed read as a typed error, or :class:`ClosedError` if the store
@@ -214,7 +281,7 @@ class Store:
         if lock.mine():
             return self._nested_read_view(sequence, fixed)
         with lock.nested, lock.guard:
-            view = self.open_view()
+            view = self.view_at(sequence)
             if fixed is not None:
                 view = fixed
             last = self.versions.last_sequence
@@ -231,7 +298,7 @@ class Store:
         If that is the application of a batch, the view holds all of it: the batch is in the log,
         and may have replaced versions that an older view would need.
         """
-        view = self.open_view() if fixed is None else fixed
+        view = self.view_at(sequence) if fixed is None else fixed
         last = max(self.versions.last_sequence, view.memtable.last_applying)
         if sequence > last:
             return ReadView(view, Pin(self.pinned, last, nested=True), MAX_SEQUENCE)

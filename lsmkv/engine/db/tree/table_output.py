@@ -25,6 +25,8 @@ _NO_LIMIT = 1 << 62
 _ENTRIES = 512  # added at once; a write-out may be requested after each
 _SYNC_EVERY = 512 * 1024
 """After this many bytes the system is asked to start writing them out."""
+Columns = tuple[list[bytes], list[bytes]]
+"""User keys and their tagged values, in order."""
 
 
 class TableOutput:
@@ -98,7 +100,7 @@ def remove_file(directory: Directory, name: str) -> None:
 
 
 def write_entries(
-    chunks: Iterable[tuple[list[bytes], list[bytes]]],
+    chunks: Iterable[Columns],
     directory: Directory,
     number: int,
     options: Options,

@@ -12,7 +12,7 @@ from librt.strings import BytesWriter
 
 from lsmkv.engine.db.compact.background import Background
 from lsmkv.engine.db.compact.background_jobs import Publication
-from lsmkv.engine.db.tree.store import Store
+from lsmkv.engine.db.tree.store import RangeDrop, Store
 from lsmkv.engine.db.write.log_rotation import LogRotation
 from lsmkv.engine.db.write.wal import WriteAheadLog
 from lsmkv.engine.db.write.write_queue import PendingWrite
@@ -167,10 +167,41 @@ class Commit:
         self.publication = publication
         self._background.publish(publication)
 
+    def drop(self, drop: RangeDrop) -> bool:
+        """Log the operation of a drop, synced, and have the drop published, which also applies it.
+
+        Returns whether that was done; if not, also after an interrupt, the operation is applied as
+        that of any other batch.
+        """
+        store = self._store
+        batch = PendingWrite([(drop.key, None)], True, None)
+        sequence = store.versions.last_sequence + 1
+        publication = Publication([], sequence, drop)
+        self._first_sequence = sequence
+        self._log_end = self._logs.current.end
+        self.batch = batch
+        try:
+            self._logs.current.append(self._encoded(sequence, batch.operations))
+            self._logs.sync()
+            self.publication = publication
+            self._background.publish(publication)
+        except BaseException:
+            self.settle_despite_interrupts()
+            raise
+        self.settle()
+        return publication.committed
+
     def settle(self) -> None:
         """Bring an interrupted commit to its end; nothing happens if there is none."""
-        if self.publication is not None:
-            self._settle_publication(self.publication)
+        publication = self.publication
+        if publication is not None:
+            if publication.drop is not None:
+                self._background.withdraw(publication)
+                if publication.committed:
+                    self.batch = None  # which was applied with it
+                self.publication = None
+            else:
+                self._settle_publication(publication)
         if self.batch is not None:
             self._settle_batch(self.batch)
 

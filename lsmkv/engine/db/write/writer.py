@@ -26,7 +26,7 @@ from typing import Any, Final, TypeVar
 from lsmkv.engine.counters import BLOCK_READS
 from lsmkv.engine.db.compact.background import Background
 from lsmkv.engine.db.compact.background_jobs import Publication
-from lsmkv.engine.db.tree.store import Store
+from lsmkv.engine.db.tree.store import RangeDrop, Store
 from lsmkv.engine.db.write.commit import Commit
 from lsmkv.engine.db.write.log_rotation import LogRotation
 from lsmkv.engine.db.write.memtable_room import MemtableRoom, WorkFirst
@@ -333,6 +333,19 @@ class Writer(WritePath):
                 self._commit.settle_despite_interrupts()
                 raise
             self._commit.settle()
+
+    def drop(self, drop: RangeDrop) -> bool:
+        """Drop tables, as one write.  Returns False, and drops none, if a compaction has rewritten
+        one of the tables that it expects, or is doing so; ``key`` is deleted all the same."""
+        with self._store.lock.nested, self._lock.guard:
+            self._refuse_closed()
+            self._commit.settle()
+            self._background.raise_error()
+            mark = PendingWrite([], False, None)
+            self._commit.write(mark)
+            if mark.error is not None:
+                raise mark.error
+            return self._commit.drop(drop)
 
     def is_ingesting(self) -> bool:
         """Whether this thread runs an ingest, whose ``progress`` then makes the call."""

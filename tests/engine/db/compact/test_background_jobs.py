@@ -100,3 +100,29 @@ def test_compaction_stops_at_damage_and_loses_nothing(path: str) -> None:
         assert dict(db) == {**ENTRIES, b"fresh": b"1"}
         db.compact_range()
         db.check()
+
+
+@pytest.mark.parametrize("background", ["thread", "process", "inline"])
+def test_flush_prefix_cuts_tables_twice(background: str, tmp_path: pathlib.Path) -> None:
+    """Each goes as deep as nothing overlaps it."""
+    options: lsmkv.OptionArguments = {"background": background, "flush_prefix": "v"}  # type: ignore[typeddict-item]
+    with DB(tmp_path / "db", create_if_missing=True, **options) as db:
+        for group in (1, 2):
+            for number in range(600):
+                db.put(b"h%03d" % number, b"")
+                db.put(b"v%05d%03d" % (group, number), bytes(9))
+            db.put(b"w%d" % group, b"")
+            db.flush()
+        tables = [(table.level, table.smallest, table.largest) for table in db.tables()]
+        assert sorted(tables) == [
+            (1, b"h000", b"h599"),
+            (2, b"h000", b"h599"),
+            (2, b"v00001000", b"v00001599"),
+            (2, b"v00002000", b"v00002599"),
+            (2, b"w1", b"w1"),
+            (2, b"w2", b"w2"),
+        ]
+        numbers = [table.number for table in db.tables()]
+        assert len(set(numbers)) == len(numbers)
+        db.check()
+        assert len(list(db)) == 1802

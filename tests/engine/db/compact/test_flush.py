@@ -6,6 +6,7 @@ import pytest
 from orders import InterruptedOrder
 from tables import Bench, deletion, value
 
+from lsmkv.engine.db.compact.flush import write_tables
 from lsmkv.engine.format.filenames import table_name
 from lsmkv.engine.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 
@@ -128,3 +129,12 @@ def test_ctrl_c_leaves_no_file() -> None:
         order.left = -1
         assert bench.directory.names() == []
     assert len(bench.entries(bench.flush())) == 50
+
+
+def test_tables_before_one_that_fails_are_removed(bench: Bench) -> None:
+    chunks = [([b"a", b"v"], [value(b"", 1)[1], value(b"", 2)[1]])]
+    options = bench.options._replace(flush_prefix="v")
+    numbers = iter([7])
+    with pytest.raises(StopIteration):
+        write_tables(chunks, bench.directory, lambda: next(numbers), options)
+    assert bench.directory.names() == []

@@ -105,8 +105,10 @@ def flushed_here(db: DB, request: FlushRequest) -> bytes:
     store = store_of(db)
     directory = MemoryEnv().open_directory("elsewhere", create=True)
     oldest = min(request.pinned, default=store.versions.last_sequence)
-    file = write_memtable(store.view.memtable, directory, 1, store.options, store.order, oldest)
-    assert file is not None
+    files = write_memtable(
+        *(store.view.memtable, directory, lambda: 1, store.options, store.order, oldest)
+    )
+    assert files
     return content(directory, table_name(1))
 
 

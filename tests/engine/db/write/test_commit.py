@@ -9,7 +9,8 @@ import pytest
 
 import lsmkv
 from lsmkv import DB, WriteBatch
-from lsmkv.engine.db.compact import background
+from lsmkv.engine.db.compact import background, background_jobs
+from lsmkv.engine.db.tree import store
 from lsmkv.engine.db.write import commit, log_rotation, write_queue, writer
 from lsmkv.testing.faulty import FaultyEnv
 
@@ -110,3 +111,45 @@ def test_a_batch_that_fails_is_neither_logged_nor_applied() -> None:
         survived = env.power_cut()
     with DB("db", env=survived) as db:
         assert dict(db) == {b"before": b"1", b"after": b"1"}
+
+
+@interpreted
+@pytest.mark.parametrize("background", ["thread", "inline"])
+@pytest.mark.parametrize("module", [writer, commit, background, background_jobs, store])
+def test_interrupt_at_any_line_of_a_drop(
+    module: ModuleType, background: str, interrupted_at: Interrupted
+) -> None:
+    """The table is there or not, for all readers from then on; its first key may be deleted."""
+    line = 0
+    kept: set[int] = set()
+    interrupted = True
+    while interrupted:
+        line += 1
+        env = FaultyEnv()
+        with DB("db", create_if_missing=True, env=env, background=background) as db:  # type: ignore[arg-type]
+            for key, value in BATCH.items():
+                db.put(key, value)
+            db.flush()
+            db.put(b"before", BEFORE[b"before"])
+            with db.snapshot() as snapshot:
+                whole = dict(snapshot)
+                interrupted = interrupted_at(
+                    module, line, lambda db=db: db.delete_range(b"first", b"secone")
+                )
+                db.put(b"after", AFTER[b"after"], sync=True)
+                assert dict(snapshot) == whole
+                assert snapshot.get(b"first") == BATCH[b"first"]
+            state = dict(db)
+            assert len({b"before", b"after"} & state.keys()) == 2
+            assert state.items() <= (BEFORE | BATCH | AFTER).items()
+            assert b"first" not in state or b"second" in state
+            kept.add(len(BATCH.keys() & state.keys()))
+            assert interrupted or not BATCH.keys() & state.keys()
+            db.compact_range()
+            db.check()
+            survived = env.power_cut()
+        with DB("db", env=survived) as db:
+            assert dict(db) == state
+            db.check()
+    assert kept > {0}
+    assert line > 9
