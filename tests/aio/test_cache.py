@@ -101,6 +101,15 @@ async def test_one_task_computes_for_all() -> None:
         assert calls == [1]
 
 
+async def test_a_locked_function_takes_arguments_without_a_hash() -> None:
+    async def total(numbers: list[int]) -> int:
+        return sum(numbers)
+
+    async with opened() as cache:
+        computed = cache.memoize("total", lock=True)(total)
+        assert [await computed([1, 2]), await computed([1, 2]), await computed([4])] == [3, 3, 4]
+
+
 async def test_transactions_of_tasks_follow_each_other() -> None:
     async with opened() as cache:
         inside = [0]

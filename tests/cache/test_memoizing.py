@@ -140,6 +140,7 @@ def test_ignored_arguments_make_no_difference_however_they_are_given() -> None:
     key = key_maker(either, "f", False, {"c", "z", 2})
     assert key(1, c=2, z=3) == key(1)
     assert key(1, 2, 3, 4) == ("f", (1, 2, 4), ())
+    assert key_maker(only, "f", False, {2})(c=5) == ("f", (), ())
     assert key_maker(only, "f", False, {"a"})(1, a=5) == ("f", (1,), ())
 
 

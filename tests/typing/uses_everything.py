@@ -18,7 +18,7 @@ import lsmkv
 import lsmkv.aio
 import lsmkv.mapping
 from lsmkv import DB, bulk, files, filter_lab, owner, plyvel, repair, shards
-from lsmkv.cache.codecs import Codec
+from lsmkv.cache.codecs import Codec, DefaultCodec
 from lsmkv.engine.db.read.iterator import IteratorArguments
 
 # What users supply: only an env needs a base class.
@@ -258,6 +258,17 @@ def caching(path: pathlib.Path) -> None:
         assert_type(half(3), float)
         assert_type(half.__cache_key__(3), tuple[Any, ...])
         half("3")  # type: ignore[arg-type]
+
+        class Shop:
+            @cache.memoize(ignore={"self"})
+            def price(self, article: int) -> float:
+                return article / 2
+
+        assert_type(Shop().price(3), float)
+        assert_type(Shop.price(Shop(), 3), float)
+        assert_type(Shop.price.__cache_key__(Shop(), 3), tuple[Any, ...])
+        Shop().price("3")  # type: ignore[arg-type]
+        assert_type(DefaultCodec(types=[Shop]).types, tuple[type, ...])
     lsmkv.Cache(path, eviction="random")  # type: ignore[arg-type]
     lsmkv.Cache(path, blok_size=512)  # type: ignore[call-arg]
 

@@ -103,6 +103,17 @@ def test_an_rlock_belongs_to_its_thread(shared_cache: Cache) -> None:
         lock.release()
 
 
+def test_a_lock_releases_no_other_whose_key_equals_its_own_to_python(shared_cache: Cache) -> None:
+    one, true = Lock(shared_cache, (1,)), Lock(shared_cache, (True,))
+    one.acquire()
+    true.acquire()
+    one.release()
+    assert (one.locked(), true.locked()) == (False, True)
+    Lock(shared_cache, {"a", "b", "c", "d"}).acquire()
+    Lock(shared_cache, {"d", "c", "b", "a"}).release()
+    assert not Lock(shared_cache, {"a", "b", "c", "d"}).locked()
+
+
 def test_kinds_of_locks_are_locks_of_their_own(shared_cache: Cache) -> None:
     with Lock(shared_cache, "n"), RLock(shared_cache, "n"), BoundedSemaphore(shared_cache, "n"):
         pass
