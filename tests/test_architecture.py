@@ -752,6 +752,28 @@ def test_no_function_stands_where_the_compiler_fails_at_one() -> None:
     assert nested_functions(ast.parse(source)) == [4]
 
 
+def attributes_that_c_reserves(tree: ast.Module) -> list[int]:
+    """The lines of attributes whose names, behind an underscore more, are words of gcc's."""
+    reserved = {"_thread", "_inline", "_asm", "_const", "_signed", "_typeof", "_volatile"}
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in reserved
+    ]
+
+
+def test_no_attribute_is_a_word_of_the_c_compiler() -> None:
+    """mypyc puts an underscore before it: ``self._thread`` is ``__thread`` in C."""
+    found = {
+        module: lines
+        for module, tree in SOURCES.items()
+        if module.startswith(("lsmkv.engine.", "lsmkv.shared.", "lsmkv.files.", "lsmkv.server."))
+        and (lines := attributes_that_c_reserves(tree))
+    }
+    assert found == {}
+    assert attributes_that_c_reserves(ast.parse("self._thread = 1")) == [1]
+
+
 def methods_of_exceptions(tree: ast.Module) -> list[int]:
     """The lines of methods and properties of exceptions, but for those of every object."""
     return [
