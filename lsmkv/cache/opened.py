@@ -55,6 +55,8 @@ _MANY: Final = 1 << 20
 """Entries above which their number is compared with the bytes on disk."""
 _EXCESS: Final = 1.05
 """Times the limit, above which a write removes more than ``cull_limit`` entries."""
+_EXACT_EXCESS: Final = 1.25
+"""The same where the order is exact."""
 _LEAST_BUFFER: Final = 1 << 16
 _MOST_BUFFER: Final = 2 << 20
 _LEAST_FILE, _MOST_FILE = 1 << 17, 2 << 20
@@ -410,7 +412,8 @@ class OpenCache:
                 self._recency.write()
                 least = size_limit // 2  # few entries fill a small cache: not all of them go
                 _, changed = self._evict_some(limit, least)
-                while changed and steps.size > size_limit * _EXCESS:
+                excess = _EXCESS if self._recency.recency > 0 else _EXACT_EXCESS
+                while changed and steps.size > size_limit * excess:
                     _, changed = self._evict_some(limit, least)
 
     def _evict_some(self, limit: int, size: int) -> tuple[int, bool]:
