@@ -19,7 +19,15 @@ from typing import Any, Final, TypeVar
 
 from lsmkv.cache.counters import BASE, ZERO, Counters
 from lsmkv.cache.entry_head import Pointer
-from lsmkv.cache.keys import COUNTERS, FLOOR, MOST, NUMBER_SIZE, POSITION_SIZE, number_moment
+from lsmkv.cache.keys import (
+    COUNTERS,
+    FLOOR,
+    MICROSECOND,
+    MOST,
+    NUMBER_SIZE,
+    POSITION_SIZE,
+    number_moment,
+)
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.errors import ClosedError, ConflictError
 from lsmkv.engine.format.batch import Operation
@@ -31,8 +39,6 @@ _FREE_ATTEMPTS: Final = 2
 """Attempts before the first pause."""
 _LONGEST_PAUSE: Final = 0.01
 """Seconds."""
-MICROSECOND: Final = 1000
-"""By how much numbers differ that lead to positions."""
 _MOST_PARTS: Final = 8
 """Counters of handles that were killed, before their sum replaces them."""
 
@@ -216,7 +222,7 @@ class Steps:
     def see_position(self, position: bytes) -> None:
         """Give positions behind this one only, unless it is damage."""
         number = int.from_bytes(position, "big")
-        if len(position) == POSITION_SIZE and number <= MOST // 1000:
+        if len(position) == POSITION_SIZE and number <= MOST // MICROSECOND:
             self._last = max(self._last, number * MICROSECOND)
 
     # Counters

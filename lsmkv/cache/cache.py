@@ -7,7 +7,7 @@ about one key, and this module those that are about many: queues, removal, order
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from lsmkv.cache.atomic_steps import Step
 from lsmkv.cache.culling import remove_all
@@ -17,7 +17,6 @@ from lsmkv.cache.keyed import live, nothing
 from lsmkv.cache.keys import (
     EXPIRY,
     HEAD,
-    NUMBER_SIZE,
     ORDER,
     POSITION_SIZE,
     decode_key,
@@ -31,13 +30,11 @@ from lsmkv.cache.memoizing import MISSING, Memoized, memoized
 from lsmkv.cache.queues import QueueKeys, Side
 from lsmkv.cache.values import MissingChunk
 from lsmkv.engine.errors import ConflictError
+from lsmkv.engine.util.comparator import after_prefix
 from lsmkv.engine.util.introspection import described
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-_BEHIND_NUMBERS: Final = bytes([0xFF]) * (NUMBER_SIZE + 1)
 
 
 class _ChangedError(Exception):
@@ -290,13 +287,13 @@ class Cache(LeasedCache):
     def evict(self, tag: Any, retry: bool = False) -> int:
         """Remove the entries with a tag; how many there were.  Cost as for :meth:`expire`."""
         first = tag_prefix(encode_key(tag, self._codec))
-        count = remove_all(self._steps, first, first + _BEHIND_NUMBERS)
+        count = remove_all(self._steps, first, after_prefix(first))
         self._removed()
         return count
 
     def clear(self, retry: bool = False) -> int:
         """Remove all entries; how many there were.  Cost as for :meth:`expire`."""
-        count = remove_all(self._steps, ORDER, ORDER + _BEHIND_NUMBERS)
+        count = remove_all(self._steps, ORDER, after_prefix(ORDER))
         self._removed()
         return count
 

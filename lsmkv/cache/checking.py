@@ -41,10 +41,14 @@ class _Repair:
     def carry_out(self) -> None:
         if not self._fix:
             return
-        items = list(self._changes.items())
-        for begin in range(0, len(items), _BATCH):
-            part = items[begin : begin + _BATCH]
-            self._steps.run(lambda step: _apply(step, part))  # noqa: B023 - called at once
+        _change(self._steps, list(self._changes.items()))
+
+
+def _change(steps: Steps, changes: list[tuple[bytes, bytes | None]]) -> None:
+    """Write keys, and remove those whose value is None, in batches."""
+    for begin in range(0, len(changes), _BATCH):
+        part = changes[begin : begin + _BATCH]
+        steps.run(lambda step: _apply(step, part))  # noqa: B023 - called at once
 
 
 def _apply(step: Step, changes: list[tuple[bytes, bytes | None]]) -> None:
@@ -153,9 +157,4 @@ def remove_unowned_values(steps: Steps) -> None:
         pointer = parse(data).pointer
         if pointer is not None and pointer.beside:
             unowned.discard(pointer.key(0))
-    keys = sorted(unowned)
-    for begin in range(0, len(keys), _BATCH):
-        part: list[tuple[bytes, bytes | None]] = [
-            (key, None) for key in keys[begin : begin + _BATCH]
-        ]
-        steps.run(lambda step: _apply(step, part))  # noqa: B023 - called at once
+    _change(steps, [(key, None) for key in sorted(unowned)])

@@ -8,12 +8,11 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from lsmkv.cache.atomic_steps import Step, Steps
-from lsmkv.cache.entries import remove, renew
+from lsmkv.cache.entries import entry_of, remove, renew
 from lsmkv.cache.entry_head import entry_size, parse
 from lsmkv.cache.keys import (
     EVICTION_END,
     EXPIRY,
-    HEAD,
     NUMBER_SIZE,
     POSITION_SIZE,
     order_key,
@@ -36,13 +35,12 @@ def remove_numbers(step: Step, numbers: list[bytes], indexed: list[bytes]) -> in
     """
     removed = 0
     for number, key in zip(numbers, indexed, strict=True):
-        entry = step.get(order_key(number))
-        name = b"" if entry is None else HEAD + entry[POSITION_SIZE:]
-        data = None if entry is None else step.get(name)
-        if data is None:  # only after a repair
+        found = entry_of(step, number)
+        if found is None:  # only after a repair
             step.delete(key)
             step.changed = True
             continue
+        name, data = found
         try:
             head = parse(data)
         except CorruptionError:
@@ -71,14 +69,14 @@ class Removed(NamedTuple):
     """The last one of them."""
 
 
-def remove_between(step: Step, start: bytes, stop: bytes, limit: int) -> Removed:
+def remove_between(step: Step, start: bytes, stop: bytes | None, limit: int) -> Removed:
     """Remove the entries of the first ``limit`` keys of an index from ``start`` up to ``stop``."""
     keys = list(step.scan(start=start, stop=stop, include_value=False, limit=limit))
     numbers = [key[-NUMBER_SIZE:] for key in keys]
     return Removed(remove_numbers(step, numbers, keys), len(keys), keys[-1] if keys else start)
 
 
-def remove_all(steps: Steps, start: bytes, stop: bytes) -> int:
+def remove_all(steps: Steps, start: bytes, stop: bytes | None) -> int:
     """The same for all of them, in steps of :data:`STEP`; how many entries there were.
 
     Each step begins where the last one has ended, and not at deletions, over which a scan is slow.
@@ -90,7 +88,7 @@ def remove_all(steps: Steps, start: bytes, stop: bytes) -> int:
     return count
 
 
-def _remove_some(start: bytes, stop: bytes, step: Step) -> Removed:
+def _remove_some(start: bytes, stop: bytes | None, step: Step) -> Removed:
     return remove_between(step, start, stop, STEP)
 
 

@@ -128,16 +128,23 @@ def move(step: Step, number: bytes, position: bytes) -> None:
     step.changed = True
 
 
+def entry_of(step: Step, number: bytes) -> tuple[bytes, bytes] | None:
+    """The name of the entry that has a number in the order of storing, and its head's bytes."""
+    entry = step.get(order_key(number))
+    name = b"" if entry is None else HEAD + entry[POSITION_SIZE:]
+    data = None if entry is None else step.get(name)
+    return None if data is None else (name, data)
+
+
 def renew(step: Step, number: bytes, now: float) -> int | None:
     """Put an entry last in the order of eviction, and its value behind all others.
 
     Returns the bytes that were copied for it, or None if it has expired, or is not whole.
     """
-    entry = step.get(order_key(number))
-    name = b"" if entry is None else HEAD + entry[POSITION_SIZE:]
-    data = None if entry is None else step.get(name)
-    if data is None:
+    found = entry_of(step, number)
+    if found is None:
         return None
+    name, data = found
     try:
         head = parse(data)
     except CorruptionError:
@@ -158,10 +165,9 @@ def renew(step: Step, number: bytes, now: float) -> int | None:
 
 def restore(step: Step, number: bytes, now: float) -> None:
     """Give an entry a position in time, after positions that were counts."""
-    entry = step.get(order_key(number))
-    data = None if entry is None else step.get(HEAD + entry[POSITION_SIZE:])
-    if data is not None:
-        pointer = parse(data).pointer
+    found = entry_of(step, number)
+    if found is not None:
+        pointer = parse(found[1]).pointer
         beside = pointer is not None and pointer.beside
         move(step, number, number_moment(pointer.number) if pointer and beside else moment(now))
 

@@ -29,6 +29,7 @@ from lsmkv.cache.keys import (
     EVICTION,
     EVICTION_END,
     FLOOR,
+    MICROSECOND,
     NUMBER_SIZE,
     POSITION_SIZE,
     VALUE,
@@ -63,9 +64,11 @@ class Front:
         return evicted
 
     def has_values(self) -> bool:
-        """Whether values that go lie before those of entries."""
+        """Whether there are values beside heads, which are not deleted one by one."""
+        if not self._steps.keeps_values:
+            return False
         scan = self._steps.db.iterator(prefix=VALUE, include_value=False, limit=1)
-        return self._steps.keeps_values and next(iter(scan), None) is not None
+        return next(iter(scan), None) is not None
 
     def advance(self) -> None:
         """Drop the values before the first entry's.  Cost: that of ``DB.delete_range``."""
@@ -109,7 +112,7 @@ class Front:
 
 def _nanoseconds(position: bytes) -> bytes:
     micro = position_number(position[:POSITION_SIZE]) if len(position) >= POSITION_SIZE else 0
-    return min(micro * 1000, (1 << 64) - 1).to_bytes(8, "big")
+    return min(micro * MICROSECOND, (1 << 64) - 1).to_bytes(8, "big")
 
 
 def _raise_floor(floor: bytes, step: Step) -> None:

@@ -38,6 +38,7 @@ from typing import Any, Final
 
 from lsmkv.cache.codecs import Codec
 from lsmkv.engine.errors import CorruptionError
+from lsmkv.engine.util.comparator import after_prefix
 
 COUNTERS: Final = b"c"
 EXPIRY: Final = b"e"
@@ -47,7 +48,7 @@ LAYOUT: Final = b"m"
 ORDER: Final = b"n"
 PENDING: Final = b"p"
 EVICTION: Final = b"r"
-EVICTION_END: Final = b"s"
+EVICTION_END: Final = after_prefix(EVICTION)
 """Behind all keys in the order of eviction."""
 SETTING: Final = b"s"
 TAG: Final = b"t"
@@ -56,6 +57,8 @@ VALUE: Final = b"w"
 
 NUMBER_SIZE: Final = 12
 POSITION_SIZE: Final = 8
+MICROSECOND: Final = 1000
+"""The unit of positions, in that of numbers."""
 MOST: Final = (1 << 63) - 1
 """The largest position, and the latest expiry in microseconds."""
 
@@ -146,7 +149,7 @@ def moment(time: float) -> bytes:
 
 def number_moment(number: bytes) -> bytes:
     """The position of an entry whose value has this number."""
-    return (int.from_bytes(number[:8], "big") // 1000).to_bytes(POSITION_SIZE, "big")
+    return (int.from_bytes(number[:8], "big") // MICROSECOND).to_bytes(POSITION_SIZE, "big")
 
 
 def position_number(position: bytes) -> int:
