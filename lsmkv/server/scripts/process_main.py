@@ -23,8 +23,7 @@ class _Server:
     """The server, which runs the commands of a script."""
 
     def __init__(self) -> None:
-        self._connection = connection()
-        self._input = self._connection.makefile("rb")
+        self._connection, self._input = connection()
         self.resp3 = False
 
     def receive(self) -> Any:

@@ -12,6 +12,7 @@ import signal
 import socket
 import threading
 from importlib import import_module
+from io import BufferedReader
 from typing import Any, Final, Never
 
 from lsmkv.shared.system.detached import OTHER, above_the_first, reap, spawn
@@ -71,10 +72,11 @@ class Attached:
 # In the process that was started
 
 
-def connection() -> socket.socket:
-    """The connection to the starter, with whose end this process ends, whatever it is doing.
+def connection() -> tuple[socket.socket, BufferedReader]:
+    """The connection to the starter, to write to and to read from.
 
-    For the latter a thread has to get the interpreter's lock: long calls of C must release it.
+    With its end this process ends, whatever it is doing: a thread has to get the interpreter's lock
+    for that, which long calls of C must release.
     """
     taken = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
@@ -83,7 +85,8 @@ def connection() -> socket.socket:
     os.close(null)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(taken.fileno(), os.getppid()), daemon=True).start()
-    return taken
+    # Not the socket's own file: a call of the script takes 28 us with this one, and 42 with that.
+    return taken, open(taken.fileno(), "rb", closefd=False)
 
 
 def _end_with(descriptor: int, parent: int) -> None:

@@ -75,6 +75,12 @@ def test_of_scripts_that_were_only_evaluated_the_last_are_kept(client: Client) -
     first, last = sha_of("return 0"), sha_of(f"return {MOST_EVALUATED}")
     assert client(f"SCRIPT EXISTS {first} {last} {sha_of(chr(10))}") == [0, 1, 0]
     assert client(f"EVALSHA {sha_of('return ' + repr('loaded'))} 0") == b"loaded"
+    assert client("EVAL", "return 0", "0") == 0
+    assert client(f"SCRIPT EXISTS {first}") == [1]
+    client("SCRIPT", "LOAD", "return 10")
+    for number in range(MOST_EVALUATED):
+        client("EVAL", f"return {-number}", "0")
+    assert client(f"SCRIPT EXISTS {sha_of('return 10')} {sha_of('return 11')}") == [1, 0]
 
 
 def test_a_store_that_is_open_for_reading_only_runs_scripts_that_read() -> None:

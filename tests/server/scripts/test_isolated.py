@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +25,9 @@ from lsmkv.engine.env.process import interpreter
 from lsmkv.server import Server
 
 pytest.importorskip("lupa")
-pytestmark = pytest.mark.skipif(not interpreter(), reason="no process can be started")
+pytestmark = pytest.mark.skipif(
+    not (interpreter() and os.path.exists("/proc/self/stat")), reason="/proc shows processes"
+)
 
 PATTERN = "string.find(string.rep('a', 250), '.-.-.-.-.-.-.-b')"
 """One call of C, which takes years."""
@@ -44,8 +49,19 @@ def is_there(pid: int) -> bool:
     """Whether a process runs; one that has ended may wait for its parent."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+@contextlib.asynccontextmanager
+async def in_one_call(server: Server, limit: int = 60_000) -> AsyncIterator[tuple[Wire, Wire]]:
+    """A client whose script has written, and is in one call of C; and another client."""
+    server.engine.settings.script_time = 0
+    before = server.engine.table[b"PUBLISH"].calls
+    async with busy(server, f'EVAL "{ENDLESS}" 0', limit) as (one, other):
+        while server.engine.table[b"PUBLISH"].calls == before:
+            await asyncio.sleep(0.001)
+        yield one, other
 
 
 def test_script_kill_ends_one_call_of_c_and_undoes_all(
@@ -55,7 +71,7 @@ def test_script_kill_ends_one_call_of_c_and_undoes_all(
         async with Wire(server) as listener, Wire(server) as waiter:
             await listener("SUBSCRIBE c")
             await waiter.send(request("BLPOP list 0"))
-            async with busy(server, f'EVAL "{ENDLESS}" 0') as (one, other):
+            async with in_one_call(server, limit=30) as (one, other):
                 pid = pid_of(server)
                 await over_limit(server)
                 assert await other("GET k") == BUSY
@@ -107,7 +123,7 @@ def test_a_crash_is_an_error_for_its_client_alone(
     runner: asyncio.Runner, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        async with busy(server, f'EVAL "{ENDLESS}" 0', limit=60_000) as (one, other):
+        async with in_one_call(server) as (one, other):
             os.kill(pid_of(server), signal.SIGSEGV)
             reply = await one.reply()
             assert reply.startswith("ERR The script has ended its process (SIGSEGV). What it wrote")
@@ -124,8 +140,9 @@ def test_a_transaction_keeps_its_other_commands(runner: asyncio.Runner, server: 
             await other("CONFIG SET lua-time-limit 1")
             for line in ("MULTI", "SET a 1", f'EVAL "{ENDLESS}" 0', "SET b 1"):
                 await one(line)
+            before = server.engine.table[b"PUBLISH"].calls
             await one.send(request("EXEC"))
-            while server.engine.busy is None:
+            while server.engine.table[b"PUBLISH"].calls == before:
                 await asyncio.sleep(0.001)
             assert await other("SCRIPT KILL") == b"OK"
             first, killed, last = await one.reply()
@@ -136,11 +153,30 @@ def test_a_transaction_keeps_its_other_commands(runner: asyncio.Runner, server: 
     runner.run(main())
 
 
+def test_a_script_that_ends_just_before_it_is_killed_is_undone(
+    runner: asyncio.Runner, server: Server
+) -> None:
+    """Its thread has its reply, but the loop does not know that yet."""
+
+    async def main() -> None:
+        script = f"{WRITES} local n = 0 while n < 5e6 do n = n + 1 end return n"
+        async with busy(server, f'EVAL "{script}" 0', limit=60_000) as (one, other):
+            while not (threads := [t for t in threading.enumerate() if t.name == "lsmkv script"]):
+                await asyncio.sleep(0)
+            threads[0].join()
+            server.engine.scripts.kill()
+            assert (await one.reply()).startswith(KILLED)
+            assert await other("EXISTS k list") == 0
+            assert b"scripts_killed:1\r\n" in await other("INFO stats")
+
+    runner.run(main())
+
+
 def test_the_end_of_the_server_ends_a_script(runner: asyncio.Runner, tmp_path: Path) -> None:
     async def main() -> None:
         server = Server(tmp_path, port=0, scripts="process")
         await server.start()
-        async with busy(server, f'EVAL "{ENDLESS}" 0', limit=60_000):
+        async with in_one_call(server):
             pid = pid_of(server)
             await server.stop()
             assert not is_there(pid)
@@ -161,7 +197,11 @@ def test_a_killed_server_leaves_no_process(tmp_path: Path) -> None:
         with redis.Redis(unix_socket_path=os.path.relpath(place)) as client:
             assert client.eval("return 1", 0) == 1
             pid = client.info("server")["script_process_id"]
+            client.config_set("lua-time-limit", 1)
             client.connection_pool.get_connection().send_command("EVAL", PATTERN, "0")
+            with contextlib.suppress(redis.exceptions.ResponseError):  # BUSY
+                while client.ping():
+                    pass
             process.kill()
     while is_there(pid):
         time.sleep(0.01)

@@ -23,7 +23,7 @@ import os
 from lsmkv.shared.system.attached import connection, leave
 
 def main():
-    socket = connection()
+    socket, _ = connection()
     while data := socket.recv(100):
         if data == b"crash":
             os.abort()
