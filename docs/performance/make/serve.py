@@ -126,7 +126,10 @@ def process_arguments(port: int, folder: str) -> list[str]:
     return [*lsmkv_arguments(port, folder), "--scripts", "process"]
 
 
-_BOTH = {"redis": redis_arguments, "lsmkv": lsmkv_arguments}
+_BOTH: dict[str, Callable[[int, str], list[str]]] = {
+    "redis": redis_arguments,
+    "lsmkv": lsmkv_arguments,
+}
 
 
 def benchmark(port: int, command: str, pipeline: int, requests: int) -> Run:

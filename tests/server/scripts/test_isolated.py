@@ -46,9 +46,11 @@ def pid_of(server: Server) -> int:
 
 
 def is_there(pid: int) -> bool:
-    """Whether a process runs; one that has ended may wait for its parent."""
+    """Whether a thread of a process runs; one that has ended may wait for its parent."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        threads = os.listdir(f"/proc/{pid}/task")
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return len(threads) > 1 or state != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
 
