@@ -21,7 +21,7 @@ from lsmkv.cache.keys import (
     order_key,
     tag_prefix,
 )
-from lsmkv.cache.queues import bounds_of, is_within
+from lsmkv.cache.queues import queue_of, is_within
 from lsmkv.engine.errors import CorruptionError
 
 _BATCH = 100
@@ -101,7 +101,7 @@ def check(steps: Steps, fix: bool) -> list[str]:
                 )
                 continue
             values[pointer.number] = pointer.chunks  # also of a value beside its head
-        place = bounds_of(name)
+        place = queue_of(name)
         if place is not None and place[0] in queues and not is_within(place[1], queues[place[0]]):
             repair.report(f"the entry {name[1:]!r} is outside of its queue", {place[0]: None})
         numbers[head.number] = name[1:]

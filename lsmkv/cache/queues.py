@@ -101,7 +101,7 @@ class QueueKeys:
         step.put(self._bounds, front + back)
 
 
-def bounds_of(name: bytes) -> tuple[bytes, bytes] | None:
+def queue_of(name: bytes) -> tuple[bytes, bytes] | None:
     """The key of the bounds of the queue to which an entry may belong, and what stands for it
     there."""
     if len(name) == len(_NUMBER_START) and _NUMBER_START < name < _NUMBER_STOP:
@@ -123,7 +123,7 @@ def admit(step: Step, name: bytes, side: Side | None) -> None:
 
     ``side`` is where it was pushed, to a queue that has an entry; else None.
     """
-    found = bounds_of(name)
+    found = queue_of(name)
     bounds = None if found is None else step.get(found[0])
     if found is None or bounds is None:
         return
