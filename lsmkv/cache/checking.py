@@ -21,7 +21,7 @@ from lsmkv.cache.keys import (
     order_key,
     tag_prefix,
 )
-from lsmkv.cache.queues import queue_of, is_within
+from lsmkv.cache.queues import is_within, queue_of
 from lsmkv.engine.errors import CorruptionError
 
 _BATCH = 100
