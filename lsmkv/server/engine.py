@@ -70,7 +70,6 @@ class Engine(Service):
         """Open a session for a new connection."""
         self.connections += 1
         session = Session(self, self.connections, address, local)
-        session.authenticated = not self.settings.password
         self.sessions[session.id] = session
         return session
 

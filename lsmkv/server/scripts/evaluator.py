@@ -21,6 +21,7 @@ import time
 from typing import Final
 
 from lsmkv.engine.errors import Error
+from lsmkv.server.admission import denied
 from lsmkv.server.command import Command
 from lsmkv.server.info import REDIS_VERSION
 from lsmkv.server.resp import NO_REPLY, CommandError, Reply, read_only_error
@@ -34,6 +35,11 @@ _IN_LOOP: Final = 0.02
 _LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
 _MOST_COMPILED: Final = 1000
 """Scripts that are kept compiled."""
+_DENIED: Final = {
+    "command": "can't run this command or subcommand",
+    "key": "can't access at least one of the keys mentioned in the command arguments",
+    "channel": "can't publish to the channel mentioned in the command",
+}
 _SHUTTING_DOWN: Final = "ERR The server is shutting down, and the script was ended"
 
 
@@ -126,6 +132,7 @@ class Evaluator(Scripts):
         assert sandbox is not None
         session.database = evaluation.session.database
         session.resp3 = False
+        session.user, session.limited = evaluation.session.user, evaluation.session.limited
         self._service.deferred = []
         self._now = evaluation
         try:
@@ -281,9 +288,12 @@ class Evaluator(Scripts):
         else:
             evaluation.lines.append((level, text))
 
-    def exists(self, name: bytes) -> bool:
-        """Whether there is a command of this name."""
-        return name.upper() in self._service.table
+    def permits(self, words: list[bytes]) -> bool | None:
+        """Whether the caller's user may run a command; None if there is none of this name."""
+        evaluation, found = self._now, self._service.command_of(words)
+        if found is None or (found.subcommands and len(words) > 1):
+            return None
+        return evaluation is None or evaluation.session.user.denial(found, words) is None
 
     def run(self, words: list[bytes]) -> Reply:
         """Run a command of a script.  It is undone alone if it fails."""
@@ -337,6 +347,10 @@ class Evaluator(Scripts):
             raise CommandError("ERR Wrong number of args calling Redis command from script")
         if found.noscript:
             raise CommandError("ERR This Redis command is not allowed from script")
+        if evaluation.session.limited:
+            reason = denied(evaluation.session, found, words, "lua")
+            if reason:
+                raise CommandError(f"ERR The user executing the script {_DENIED[reason]}")
         if found.may_write and evaluation.only_reads:
             raise CommandError("ERR Write commands are not allowed from read-only scripts.")
         if found.writes:
