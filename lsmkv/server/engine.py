@@ -19,6 +19,7 @@ from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.quoting import quoted
 from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, encode
 from lsmkv.server.scripts.evaluator import Evaluator
+from lsmkv.server.scripts.isolated import IsolatedEvaluator
 from lsmkv.server.session import Evaluation, Reread, Service, Session
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import without_secrets
@@ -58,7 +59,9 @@ class Engine(Service):
         self.syncs = Syncs(db, settings, space.writable, self._send, self._fail_to_sync)
         self._logged: dict[str, float] = {}
         """When each kind of trouble was last logged."""
-        self.evaluator = self.scripts = Evaluator(self)
+        isolated = settings.scripts.name == "process"
+        self.evaluator: Evaluator = IsolatedEvaluator(self) if isolated else Evaluator(self)
+        self.scripts = self.evaluator
         self._held_back: dict[Session, None] = {}
         """Clients whose requests wait for the end of a script."""
         self._withheld: list[Session] = []
