@@ -276,6 +276,7 @@ class Server:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
         await engine.evaluator.abandon()
+        await engine.reads.drain()
         engine.end_pause()
         for session in list(engine.sessions.values()):
             engine.waits.unblock(session, error=True)

@@ -249,7 +249,7 @@ class Session:
         self.wait: Wait | None = None
         """What it waits for, while it is blocked."""
         self.postponed = False
-        """Whether its request waits for the end of a pause."""
+        """Whether its request waits for the end of a pause, or runs in a thread."""
         self.evaluating = False
         """Whether its script runs in a thread."""
         self.after_script: Callable[[], None] = _nothing
