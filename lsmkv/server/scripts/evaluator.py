@@ -25,13 +25,15 @@ from lsmkv.server.admission import denied
 from lsmkv.server.command import Command
 from lsmkv.server.info import REDIS_VERSION
 from lsmkv.server.resp import NO_REPLY, CommandError, Reply, read_only_error
-from lsmkv.server.scripts.sandbox import Sandbox, ScriptError, Stopped
+from lsmkv.server.scripts.sandbox import OutOfMemory, Sandbox, ScriptError, Stopped
 from lsmkv.server.session import Evaluation, Scripts, Service, Session
 from lsmkv.server.sources import Script
 
 _log = logging.getLogger("lsmkv.server.scripts")
 IN_LOOP: Final = 0.02
 """Seconds that a script may take in the loop's thread."""
+_MEMORY_IN_LOOP: Final = 4 << 20
+"""Bytes that it may have there, so that no step of it takes long."""
 _LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
 MOST_COMPILED: Final = 1000
 """Scripts that are kept compiled."""
@@ -159,15 +161,20 @@ class Evaluator(Scripts):
         """Run a script in this thread.  Errors are replies."""
         assert self._sandbox is not None
         self._begin(evaluation)
+        memory = self._service.settings.script_memory
+        if evaluation.deadline < math.inf:
+            memory = min(memory, _MEMORY_IN_LOOP)
         try:
             return self._sandbox.run(
                 self._compile(evaluation.script),
                 evaluation.keys,
                 evaluation.arguments,
                 evaluation.session.resp3,
-                self._service.settings.script_memory,
+                memory,
             )
         except ScriptError as error:
+            if type(error) is OutOfMemory and memory < self._service.settings.script_memory:
+                evaluation.late = True
             return self._error(evaluation, error)
         except BaseException:  # an error of the server's own: as in any command, nothing stays
             self._undo(evaluation)
