@@ -98,7 +98,7 @@ class Evaluator(Scripts):
         self._keep_source(evaluation)
         if evaluation.only_loads:
             return script.sha
-        evaluation.deadline = evaluation.started + IN_LOOP
+        evaluation.deadline = time.perf_counter() + IN_LOOP  # its compilation may have started Lua
         reply = self._attempt(evaluation)
         if not evaluation.late:
             return self._done(evaluation, reply)
