@@ -74,6 +74,7 @@ class Server:
         tls_auth_clients: AuthClients | None = None,
         appendfsync: Sync = "everysec",
         password: str = "",
+        acl_file: str | os.PathLike[str] = "",
         protected_mode: bool = True,
         maxclients: int = 10_000,
         timeout: int = 0,
@@ -92,6 +93,9 @@ class Server:
         ``tls_port`` is a port for TLS.  It needs ``tls_cert_file``, and ``tls_key_file`` unless
         that file has the key, in PEM.  With ``tls_ca_cert_file`` clients must have a certificate
         of these authorities, unless ``tls_auth_clients`` is ``"optional"`` or ``"no"``.
+
+        ``password`` is that of the user ``default``.  ``acl_file`` is a file of users, as Redis has
+        it, which ``start`` reads; it may be used instead of ``password``.
 
         ``raw`` serves an ordinary store's keys as strings.  ``read_only`` serves a store that
         another process may write, and looks for new writes every ``refresh_seconds``.  ``options``
@@ -138,6 +142,7 @@ class Server:
         self.settings = Settings(
             appendfsync=appendfsync,
             password=password,
+            acl_file=os.fsdecode(acl_file),
             protected_mode=protected_mode,
             maxclients=maxclients,
             timeout=timeout,
@@ -271,6 +276,7 @@ class Server:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
         await engine.evaluator.abandon()
+        await engine.reads.drain()
         engine.end_pause()
         for session in list(engine.sessions.values()):
             engine.waits.unblock(session, error=True)

@@ -48,6 +48,7 @@ def serve(
         envvar="LSMKV_SERVE_PASSWORD",
         show_envvar=False,
     ),
+    acl_file: str = option("", "FILE", "Users and what they may do, as in Redis.", "--aclfile"),
     protected_mode: bool = choice(
         True,
         "Without a password, serve clients of this machine only.",
@@ -97,6 +98,7 @@ def serve(
         tls_auth_clients=tls_auth_clients,
         appendfsync=appendfsync,
         password=password,
+        acl_file=acl_file,
         protected_mode=protected_mode,
         maxclients=maxclients,
         timeout=timeout,

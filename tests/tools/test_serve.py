@@ -19,6 +19,7 @@ import pytest
 import redis
 from certificates import Certificates
 from commands import fails, lsm
+from documents import ROOT
 from processes import ENVIRON
 
 import lsmkv
@@ -115,6 +116,41 @@ def test_options_reach_the_server(tmp_path: Path) -> None:
         "appendfsync": "always", "maxclients": "7", "timeout": "9", "protected-mode": "no",
         "port": "0", "unixsocket": unix_socket,
     }  # fmt: skip
+
+
+def test_users_of_the_page(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
+    text = page.partition("$ cat users.acl\n")[2].partition("$ chmod")[0]
+    users = tmp_path / "users.acl"
+    users.write_text(text)
+    with started(":memory:", "--port", "0", "--aclfile", users, "--json") as (_, line):
+        port = json.loads(line)["port"]
+        stranger = redis.Redis(port=port)
+        with stranger, pytest.raises(redis.AuthenticationError):
+            stranger.ping()
+        shop = redis.Redis(port=port, username="shop", password="s3cret")
+        report = redis.Redis(port=port, username="report", password="r3port")
+        admin = redis.Redis(port=port, username="admin", password="hard-to-guess")
+        with shop, report, admin:
+            assert shop.set("shop:1", "tea")
+            assert shop.publish("orders:1", "tea") == 0
+            assert report.get("shop:1") == b"tea"
+            for refused, words in (
+                (report, "SET shop:1 coffee"), (report, "GET payroll"), (shop, "FLUSHALL"),
+                (shop, "CONFIG GET *"), (shop, "PUBLISH news tea"), (shop, "KEYS *"),
+            ):  # fmt: skip
+                with pytest.raises(redis.exceptions.NoPermissionError) as caught:
+                    refused.execute_command(*words.split())
+                if f"> {words}\n" in page:
+                    assert f"> {words}\n(error) NOPERM {caught.value}\n" in page
+            assert admin.acl_save()
+    assert "s3cret" not in users.read_text()
+    users.write_text("user ann +none\n")
+    fails(
+        lsm("serve", ":memory:", "--aclfile", str(users)), "Unknown command or category name in ACL"
+    )
+    options = ("--aclfile", str(users), "--requirepass", "secret")
+    fails(lsm("serve", ":memory:", *options), "cannot be combined with a file of users")
 
 
 def test_which_scripts_run(tmp_path: Path) -> None:

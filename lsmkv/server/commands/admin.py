@@ -55,7 +55,11 @@ def config_set(session: Session, args: list[bytes]) -> Reply:
         raise syntax_error()
     words = [word.decode("utf-8", "surrogateescape") for word in args[2:]]
     settings = session.service.settings
+    password = settings.password
     settings.change(list(zip(words[::2], words[1::2], strict=True)))
+    if settings.password != password:
+        session.service.users.set_password(settings.password)
+        session.service.apply_rights()
     session.space.events.select(settings.events)
     return OK
 
@@ -236,7 +240,6 @@ for _what, _names in {
     "tests of HyperLogLog": "PFDEBUG PFSELFTEST",
     "geospatial commands": "GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUSBYMEMBER"
     " GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GEOSEARCHSTORE",
-    "access control lists: see --requirepass": "ACL",
     "client-side caching": "CLIENT|CACHING CLIENT|GETREDIR CLIENT|TRACKING CLIENT|TRACKINGINFO",
     "debugger of scripts": "SCRIPT|DEBUG",
     "longest common subsequence": "LCS",

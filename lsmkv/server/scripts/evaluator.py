@@ -21,19 +21,27 @@ import time
 from typing import Final
 
 from lsmkv.engine.errors import Error
+from lsmkv.server.admission import denied
 from lsmkv.server.command import Command
 from lsmkv.server.info import REDIS_VERSION
 from lsmkv.server.resp import NO_REPLY, CommandError, Reply, read_only_error
-from lsmkv.server.scripts.sandbox import Sandbox, ScriptError, Stopped
+from lsmkv.server.scripts.sandbox import OutOfMemory, Sandbox, ScriptError, Stopped
 from lsmkv.server.session import Evaluation, Scripts, Service, Session
 from lsmkv.server.sources import Script
 
 _log = logging.getLogger("lsmkv.server.scripts")
 IN_LOOP: Final = 0.02
 """Seconds that a script may take in the loop's thread."""
+_MEMORY_IN_LOOP: Final = 4 << 20
+"""Bytes that it may have there, so that no step of it takes long."""
 _LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
 MOST_COMPILED: Final = 1000
 """Scripts that are kept compiled."""
+_DENIED: Final = {
+    "command": "can't run this command or subcommand",
+    "key": "can't access at least one of the keys mentioned in the command arguments",
+    "channel": "can't publish to the channel mentioned in the command",
+}
 _SHUTTING_DOWN: Final = "ERR The server is shutting down, and the script was ended"
 
 
@@ -90,7 +98,7 @@ class Evaluator(Scripts):
         self._keep_source(evaluation)
         if evaluation.only_loads:
             return script.sha
-        evaluation.deadline = evaluation.started + IN_LOOP
+        evaluation.deadline = time.perf_counter() + IN_LOOP  # its compilation may have started Lua
         reply = self._attempt(evaluation)
         if not evaluation.late:
             return self._done(evaluation, reply)
@@ -135,6 +143,7 @@ class Evaluator(Scripts):
         session = self._session
         session.database = evaluation.session.database
         session.resp3 = False
+        session.user, session.limited = evaluation.session.user, evaluation.session.limited
         evaluation.ready = len(self._space.ready)
         self._service.deferred = []
         self._now = evaluation
@@ -152,15 +161,20 @@ class Evaluator(Scripts):
         """Run a script in this thread.  Errors are replies."""
         assert self._sandbox is not None
         self._begin(evaluation)
+        memory = self._service.settings.script_memory
+        if evaluation.deadline < math.inf:
+            memory = min(memory, _MEMORY_IN_LOOP)
         try:
             return self._sandbox.run(
                 self._compile(evaluation.script),
                 evaluation.keys,
                 evaluation.arguments,
                 evaluation.session.resp3,
-                self._service.settings.script_memory,
+                memory,
             )
         except ScriptError as error:
+            if type(error) is OutOfMemory and memory < self._service.settings.script_memory:
+                evaluation.late = True
             return self._error(evaluation, error)
         except BaseException:  # an error of the server's own: as in any command, nothing stays
             self._undo(evaluation)
@@ -316,9 +330,12 @@ class Evaluator(Scripts):
         else:
             evaluation.lines.append((level, text))
 
-    def exists(self, name: bytes) -> bool:
-        """Whether there is a command of this name."""
-        return name.upper() in self._service.table
+    def permits(self, words: list[bytes]) -> bool | None:
+        """Whether the caller's user may run a command; None if there is none of this name."""
+        evaluation, found = self._now, self._service.command_of(words)
+        if found is None or (found.subcommands and len(words) > 1):
+            return None
+        return evaluation is None or evaluation.session.user.denial(found, words) is None
 
     def run(self, words: list[bytes]) -> Reply:
         """Run a command of a script.  It is undone alone if it fails."""
@@ -371,6 +388,10 @@ class Evaluator(Scripts):
             raise CommandError("ERR Wrong number of args calling Redis command from script")
         if found.noscript:
             raise CommandError("ERR This Redis command is not allowed from script")
+        if evaluation.session.limited:
+            reason = denied(evaluation.session, found, words, "lua")
+            if reason:
+                raise CommandError(f"ERR The user executing the script {_DENIED[reason]}")
         if found.may_write and evaluation.only_reads:
             raise CommandError("ERR Write commands are not allowed from read-only scripts.")
         if found.writes:

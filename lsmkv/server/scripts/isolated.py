@@ -166,8 +166,8 @@ class IsolatedEvaluator(Evaluator):
                 return evaluation.script.sha
         elif verb == b"refused" and count == 2:
             return invalid(_text(message[1]))
-        elif verb == b"exists" and count == 2:
-            process.send(self.exists(message[1]))
+        elif verb == b"permits" and count > 1:
+            process.send(self.permits(message[1:]))
         elif verb == b"resp3" and count == 2:
             self.set_resp3(message[1] == b"1")
         elif verb == b"log" and count == 3 and message[1] in _LEVELS:

@@ -14,7 +14,7 @@ keys, arguments, resp3, memory)``   reply memory``            a source; the repl
 \\                                   ``refused text``          it cannot be compiled
 \\                                   ``failed text [place]``   it has ended with an error
 the command's reply                 ``call word...``          the script runs a command
-a boolean                           ``exists name``           ``redis.acl_check_cmd``
+a boolean, or None                  ``permits word...``       ``redis.acl_check_cmd``
 \\                                   ``resp3 0|1``             ``redis.setresp``
 \\                                   ``log level text``        ``redis.log``
 ==================================  ========================  =====================================

@@ -55,10 +55,11 @@ class _Server:
         """Log a message of a script."""
         self.send(b"log", b"%d" % level, text)
 
-    def exists(self, name: bytes) -> bool:
-        """Whether there is a command of this name."""
-        self.send(b"exists", name)
-        return bool(self.receive())
+    def permits(self, words: list[bytes]) -> bool | None:
+        """Whether the caller's user may run a command; None if there is none of this name."""
+        self.send(b"permits", *words)
+        permitted: bool | None = self.receive()
+        return permitted
 
 
 class _Host:
