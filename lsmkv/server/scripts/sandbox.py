@@ -229,6 +229,8 @@ class Sandbox:
             if type(first) is bool:
                 self._commands.set_resp3(first)
                 return None
+            if type(first) is not bytes:  # a table of more words than Lua passes as arguments
+                words = tuple(first[at] for at in range(1, len(first) + 1))
             reply = self._commands.run(list(words))
             kind = type(reply)
             if kind is int:

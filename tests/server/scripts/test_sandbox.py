@@ -171,6 +171,7 @@ def test_what_is_not_for_scripts_is_not_there(client: Client, name: str) -> None
         "table.insert(string, 1)",
         "table.insert(_G, 1)",
         "getmetatable('').__index = {}",
+        "getmetatable(_G).__index = {}",
         "getmetatable('').__index.rep = 1",
         "getmetatable('').__add = function() return 1 end",
         "setmetatable(string, {})",
@@ -208,6 +209,14 @@ def test_a_script_that_takes_long_to_compile_is_refused(
     assert error.startswith("ERR Error compiling script (new function): ")
     assert problem in error
     assert problem in client("EVAL", "return select(2, loadstring(ARGV[1]))", "0", script).decode()
+
+
+@pytest.mark.parametrize("count", [7899, 7900, 7999])
+def test_a_command_has_as_many_words_as_unpack_gives(client: Client, count: int) -> None:
+    script = f"local t = {{}} for i = 1, {count} do t[i] = i end return redis.call('rpush', 'l', unpack(t))"
+    assert client("EVAL", script, "0") == count
+    assert client("LRANGE l 0 0") == [b"1"]
+    assert client("LINDEX l -1") == str(count).encode()
 
 
 def test_a_long_script_that_is_simple_is_run(client: Client) -> None:

@@ -28,6 +28,7 @@ local LIBRARY = "=library"     -- of those of cjson and the others
 local STEP = 5000              -- instructions between two looks at the time
 local MOST_JUMPS = 10000       -- the compiler takes the square of their number
 local LONGER = 64 * 1024       -- bytes that frames.py may add to a script
+local MANY_WORDS = 7900        -- of a command; the stack of C has room for little more
 local MOST_NAMED = 3           -- parameters before "...", see bytecode.lua
 local LONGEST_LINE = 4096      -- bytes of a message for the log
 local NO_MEMORY = "not enough memory"
@@ -125,9 +126,11 @@ function G.collectgarbage(option, argument)
   return 0  -- how memory is collected is no matter of scripts
 end
 
+local of_env = protect({})
+
 function G.getmetatable(value)
   if real[value] then
-    return nil
+    return value == env and of_env or nil
   end
   return getmetatable(value)
 end
@@ -387,7 +390,11 @@ local function ran(...)
         return nil, "ERR Lua redis lib command arguments must be strings or integers"
       end
     end
-    ok, value, kind = pcall(command, unpack(words, 1, count))
+    if count < MANY_WORDS then
+      ok, value, kind = pcall(command, unpack(words, 1, count))
+    else
+      ok, value, kind = pcall(command, words)
+    end
   end
   if not ok then
     check_memory(value)
