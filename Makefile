@@ -186,8 +186,9 @@ rescue: $(VENV)/.rescue  ## repairs more than a thousand damaged stores with lsm
 yardstick: $(VENV)/.test  ## which test finds which of the mistakes that are planted in a copy, for hours; goes on where it stopped
 	$(BIN)/python tests/yardstick/plant.py $(YARDSTICK_ARGS)
 
-fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk or clients, fuzzed for FUZZ_SECONDS each (Linux on x86-64)
+fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk or clients, and scripts, fuzzed for FUZZ_SECONDS each (Linux on x86-64)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python tests/fuzz/run_fuzz.py $(FUZZ_ARGS)
+	$(BIN)/python tests/fuzz/lua_scripts.py --seconds $(FUZZ_SECONDS) --seed $$(date +%s)
 
 sanitize: $(SANITIZED)/.made  ## the compiled engine with AddressSanitizer and UBSan: tests, threads, hostile arguments; for an hour (Linux, gcc)
 	CC=$(CURDIR)/.ci/sanitizing-cc LSMKV_MYPYC=1 LSMKV_SYMBOLS=1 $(SANITIZED)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .

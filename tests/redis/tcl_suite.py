@@ -5,7 +5,8 @@ suite's external mode is made for servers like this one, with two exceptions, wh
 copy of it: it says FUNCTION FLUSH before each unit, and sets the sizes up to which Redis keeps
 collections compact, which no other server has.  Tests of DEBUG, replication, eviction and encodings
 are left out by the suite's own options, and so is one that leaves the connection in a transaction
-where a command that it needs is missing.
+where a command that it needs is missing.  The unit scripting runs its scripts by EVAL, and not a
+second time as functions.
 
     python tests/redis/tcl_suite.py DIR [PORT [UNIT...]]
 
@@ -29,12 +30,13 @@ from redis_servers import Lsmkv
 UNITS = """
 protocol keyspace scan info-command type/string type/incr type/list type/list-2 type/list-3 type/set
 type/zset type/hash type/stream type/stream-cgroups sort expire other multi quit pubsub slowlog
-introspection introspection-2 limits querybuf wait
+introspection introspection-2 limits querybuf wait scripting
 """
 _OPTIONS = ["--durable", "--clients", "1", "--ignore-encoding", "--ignore-digest"]
 _OPTIONS += ["--tags", "-needs:debug -needs:repl -needs:config-maxmemory"]
 _OPTIONS += ["--skiptest", "command stats for MULTI"]
 _FUNCTION_FLUSH = "    r function flush\n"
+_ALSO_FUNCTIONS = "foreach is_eval {0 1} {"
 _OVERRIDE = "        r config set $param $val\n"
 _REQUEST = '    [srv $level "client"] {*}$args\n}\n'
 _NO_SIZES = """\
@@ -49,6 +51,10 @@ def _copied(source: Path, target: Path) -> None:
     """A copy of the suite that asks for nothing that only Redis has."""
     shutil.copytree(source / "tests", target / "tests")
     (target / "tests" / "tmp").mkdir(exist_ok=True)
+    scripting = target / "tests" / "unit" / "scripting.tcl"
+    text = scripting.read_text()
+    assert _ALSO_FUNCTIONS in text
+    scripting.write_text(text.replace(_ALSO_FUNCTIONS, "foreach is_eval {1} {"))
     server = target / "tests" / "support" / "server.tcl"
     text = server.read_text()
     assert _FUNCTION_FLUSH in text

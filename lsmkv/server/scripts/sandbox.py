@@ -46,6 +46,7 @@ _STOP: Final = 4
 _LOOK: Final = 5
 _CHUNKS: Final = (
     "bit",
+    "bytecode",
     "cjson",
     "cmsgpack",
     "ieee",
@@ -62,6 +63,8 @@ _LATE: Final = 0.05
 """Seconds."""
 _MUCH: Final = 4 << 20
 """Bytes in Lua of which one copy takes a millisecond.  With more, the looks are more frequent."""
+_LONGEST: Final = 512 << 10
+"""Bytes of a script: its tokens are counted in the loop's thread."""
 _LARGE: Final = 1 << 20
 """Bytes of a value after which the memory is looked at."""
 _NEEDED = (
@@ -141,6 +144,7 @@ class Sandbox:
             self._log,
             self._permits,
             version.encode(),
+            _LONGEST,
             major << 16 | minor << 8 | patch,
             self._lua.table_from(chunks),
         )
@@ -165,7 +169,9 @@ class Sandbox:
     def compile(self, source: bytes) -> Any:
         """Compile a script.  Raises :class:`ScriptError` with what is wrong."""
         self._lua.set_max_memory(0)  # nothing that comes from here may lack memory
-        compiled: tuple[Any, bytes | None] = self._compile(with_frames(source))
+        if len(source) <= _LONGEST:
+            source = with_frames(source)
+        compiled: tuple[Any, bytes | None] = self._compile(source)
         if compiled[0] is None:
             raise ScriptError(_text(compiled[1]))
         return compiled[0]
@@ -223,6 +229,8 @@ class Sandbox:
             if type(first) is bool:
                 self._commands.set_resp3(first)
                 return None
+            if type(first) is not bytes:  # a table of more words than Lua passes as arguments
+                words = tuple(first[at] for at in range(1, len(first) + 1))
             reply = self._commands.run(list(words))
             kind = type(reply)
             if kind is int:

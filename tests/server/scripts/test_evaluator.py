@@ -45,6 +45,45 @@ def test_others_get_busy_until_the_script_is_killed(
     caplog.clear()
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "return string.find(string.rep(\\'a\\', 250), \\'.-.-.-.-b\\')",
+        "local t = {} for i = 1, 30 do t = {t, t} end return t",
+        "return load(gcinfo)",
+    ],
+)
+def test_one_call_of_the_libraries_is_killed(
+    runner: asyncio.Runner, server: Server, script: str
+) -> None:
+    async def main() -> None:
+        async with busy(server, f"EVAL '{script}' 0") as (one, other):
+            await _over_limit(server)
+            assert await other("PING") == BUSY
+            assert await other("SCRIPT KILL") == b"OK"
+            assert (await one.reply()).startswith((KILLED, KILLED.partition(" script: ")[0]))
+
+    runner.run(main())
+
+
+@pytest.mark.parametrize("caught", ["", "pcall(function() return ('x'):rep(2e6):rep(3) end) "])
+def test_a_script_that_needs_memory_begins_again_in_a_thread(
+    runner: asyncio.Runner, server: Server, caught: str
+) -> None:
+    """An error that it catches is no reason to go on with less than it may have."""
+    script = (
+        "redis.call('incr', 'count') " + caught + "local s = ('x'):rep(1e6):rep(5)"
+        " redis.call('set', 'large', s) return {redis.call('get', 'count'), #s}"
+    )
+
+    async def main() -> None:
+        async with Wire(server) as one:
+            assert await one(f'EVAL "{script}" 0') == [b"1", 5_000_000]
+            await one.plays(("GET count", b"1"), ("STRLEN large", 5_000_000))
+
+    runner.run(main())
+
+
 def test_before_the_limit_others_wait(runner: asyncio.Runner, server: Server) -> None:
     async def main() -> None:
         counting = "local n = 0 while n < 1e7 do n = n + 1 end redis.call('set', 'n', n) return n"

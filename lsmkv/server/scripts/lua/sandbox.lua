@@ -9,7 +9,7 @@
 -- has made for a reply.  The functions of the server are called from here, under pcall, and no
 -- script gets one of them.
 
-local command, tick, sha1, log, acl_check, version, version_number, chunks = ...
+local command, tick, sha1, log, acl_check, version, longest, version_number, chunks = ...
 
 local debug, string, table, math, coroutine = debug, string, table, math, coroutine
 local assert, error, getmetatable, loadstring, next, pairs, pcall, rawequal, rawget, rawset =
@@ -26,8 +26,10 @@ local create, resume, status = coroutine.create, coroutine.resume, coroutine.sta
 local CHUNK = "=sandbox"       -- the name of this chunk, which is never stopped
 local LIBRARY = "=library"     -- of those of cjson and the others
 local STEP = 5000              -- instructions between two looks at the time
-local LONGEST = 512 * 1024     -- bytes of a script
 local MOST_JUMPS = 10000       -- the compiler takes the square of their number
+local LONGER = 64 * 1024       -- bytes that frames.py may add to a script
+local MANY_WORDS = 7900        -- of a command; the stack of C has room for little more
+local MOST_NAMED = 3           -- parameters before "...", see bytecode.lua
 local LONGEST_LINE = 4096      -- bytes of a message for the log
 local NO_MEMORY = "not enough memory"
 local READONLY = "Attempt to modify a readonly table"
@@ -112,6 +114,7 @@ end
 
 local ieee = chunks.ieee()
 local encoded = chunks.replies()
+local most_named = chunks.bytecode()
 local tables = chunks.tables(look, real, READONLY)
 G.unpack, tables.unpack = tables.unpack, nil
 
@@ -123,9 +126,11 @@ function G.collectgarbage(option, argument)
   return 0  -- how memory is collected is no matter of scripts
 end
 
+local of_env = protect({})
+
 function G.getmetatable(value)
   if real[value] then
-    return nil
+    return value == env and of_env or nil
   end
   return getmetatable(value)
 end
@@ -194,12 +199,12 @@ end
 local function compiled(source, name)
   if sub(source, 1, 1) == "\27" then
     return nil, "bytecode is not loaded"
-  elseif #source > LONGEST then
-    return nil, "script too long: " .. #source .. " bytes (limit " .. LONGEST .. ")"
+  elseif #source > longest + LONGER then
+    return nil, "script too long: " .. #source .. " bytes (limit " .. longest .. ")"
   elseif #source > 2 * MOST_JUMPS then
     local count = 0
     for _, word in ipairs({ "and", "or", "break", "elseif" }) do
-      count = count + select(2, gsub(source, word, ""))
+      count = count + select(2, gsub(source, "%f[%a]" .. word .. "%f[%A]", ""))
     end
     if count > MOST_JUMPS then
       return nil, "script too complex: " .. count .. " jumps (limit " .. MOST_JUMPS .. ")"
@@ -209,6 +214,9 @@ local function compiled(source, name)
   local made, problem = loadstring(source, name)
   check_memory(problem)
   if made then
+    if find(source, "...", 1, true) and most_named(made) > MOST_NAMED then
+      return nil, "function with more than " .. MOST_NAMED .. " named parameters and '...'"
+    end
     setfenv(made, env)
   end
   return made, problem
@@ -224,7 +232,7 @@ end
 
 function G.load(reader, name)
   local parts, size = {}, 0
-  while size <= LONGEST do  -- a reader of C's may never end
+  while size <= longest do  -- a reader of C's may never end
     local part = reader()
     look()
     if part == nil or part == "" then
@@ -382,7 +390,11 @@ local function ran(...)
         return nil, "ERR Lua redis lib command arguments must be strings or integers"
       end
     end
-    ok, value, kind = pcall(command, unpack(words, 1, count))
+    if count < MANY_WORDS then
+      ok, value, kind = pcall(command, unpack(words, 1, count))
+    else
+      ok, value, kind = pcall(command, words)
+    end
   end
   if not ok then
     check_memory(value)
