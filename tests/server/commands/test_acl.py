@@ -65,7 +65,11 @@ def test_a_removed_user_loses_its_connections(client: Client) -> None:
     assert own.session.closing
     assert not own.session.gone  # its reply is sent first
     assert other.session.gone
-    assert client("PING") == b"PONG"
+    client("ACL SETUSER ann on nopass ~* &* +@all")
+    last = Client(client.engine)
+    for request in ("AUTH ann x", "MULTI", "ACL DELUSER ann", "SET k v", "EXEC"):
+        last(request)
+    assert client("GET k") is None  # what came after it in the transaction was refused
 
 
 def test_subscribers_are_closed_when_they_lose_their_channels(client: Client) -> None:
