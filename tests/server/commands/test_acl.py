@@ -102,6 +102,14 @@ def test_rights_change_for_connections_that_are_open(client: Client) -> None:
     assert other("GET k") == b"v"
 
 
+def test_a_command_that_waits_gets_what_it_waits_for(client: Client) -> None:
+    client("ACL SETUSER ann on nopass ~* +@all")
+    other = Client(client.engine)
+    other.plays(("AUTH ann x", b"OK"), ("BLPOP k 0", None))
+    client.plays(("ACL SETUSER ann -@all", b"OK"), ("RPUSH k v", 1))
+    assert other.received() == [b"k", b"v"]
+
+
 def test_the_default_user(client: Client) -> None:
     client("ACL SETUSER ann on nopass ~* &* +@all")
     admin, before = Client(client.engine), Client(client.engine)
