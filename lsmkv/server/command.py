@@ -51,6 +51,9 @@ class Command:
     """Whether a pause of writes, or a script that only reads, takes it for a write."""
     noscript: bool = False
     """Whether scripts may not call it."""
+    gives_way: bool = False
+    """Whether it goes on in a thread if it takes long: a read that neither waits nor makes a
+    cursor."""
     runs_script: bool = False
     """Whether it runs a script or changes which there are, and may write by that."""
 

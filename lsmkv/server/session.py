@@ -161,13 +161,19 @@ class Service(ABC):
 class Scripts(ABC):
     """Runs the scripts of a server, one after the other."""
 
-    @abstractmethod
-    def compile(self, script: Script) -> object:
-        """Compile a script, unless it is.  Raises :class:`CommandError` if it is invalid."""
+    def __init__(self) -> None:
+        self.killed = 0
+        """Scripts that SCRIPT KILL or ``script-max-time`` has ended."""
+        self.crashed = 0
+        """Scripts that have ended the process that they ran in."""
 
     @abstractmethod
     def evaluate(self, evaluation: Evaluation) -> Reply:
-        """Run a script, and return its reply; ``NO_REPLY`` if it goes on in a thread."""
+        """Compile a script, keep its source, and run it unless it is only loaded.
+
+        Returns its reply, or ``NO_REPLY`` if it goes on in a thread.  Raises
+        :class:`CommandError` for an invalid script.
+        """
 
     @abstractmethod
     def kill(self) -> None:
@@ -181,6 +187,11 @@ class Scripts(ABC):
     @abstractmethod
     def memory(self) -> int:
         """The bytes that the interpreter has."""
+
+    @property
+    def pid(self) -> int:
+        """The process id of the interpreter, if it is not the server's; otherwise 0."""
+        return 0
 
 
 class Reread(NamedTuple):
@@ -238,7 +249,7 @@ class Session:
         self.wait: Wait | None = None
         """What it waits for, while it is blocked."""
         self.postponed = False
-        """Whether its request waits for the end of a pause."""
+        """Whether its request waits for the end of a pause, or runs in a thread."""
         self.evaluating = False
         """Whether its script runs in a thread."""
         self.after_script: Callable[[], None] = _nothing
@@ -449,6 +460,7 @@ class Evaluation:
         keys: list[bytes],
         arguments: list[bytes],
         only_reads: bool,
+        only_loads: bool = False,
     ) -> None:
         self.session = session
         self.request = request
@@ -456,6 +468,8 @@ class Evaluation:
         self.keys = keys
         self.arguments = arguments
         self.only_reads = only_reads
+        self.only_loads = only_loads
+        """SCRIPT LOAD: it is compiled and kept, and does not run."""
         self.started = time.perf_counter()
         self.deadline = math.inf
         """When the attempt in the loop ends."""
@@ -468,6 +482,12 @@ class Evaluation:
         self.abandoned = False
         """Whether the server ends: then nothing of it is written."""
         self.in_thread = False
+        self.compiled = False
+        """Whether its process has compiled it, which comes before all else that it does."""
+        self.undone = False
+        """Whether what it wrote was undone: it was killed, or its process has ended."""
+        self.ready = 0
+        """How many keys that clients await had changed before it."""
         self.over_limit = False
         """Whether it has taken longer than ``lua-time-limit``."""
         self.lines: list[tuple[int, bytes]] = []

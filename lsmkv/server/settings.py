@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from lsmkv.server.events import parse_classes, shown_classes
 from lsmkv.server.numbers import to_int
 from lsmkv.server.resp import CommandError
+from lsmkv.server.script_choice import INLINE, ScriptChoice
 
 Sync = Literal["always", "everysec", "no"]
 _MOST = 2**63 - 1
@@ -45,6 +46,7 @@ _NUMBERS = {
     "lua-time-limit": _Number("script_time_limit", 0, _MOST),  # its name before Redis 7
     "maxclients": _Number("maxclients", 1, 2**32 - 1),
     "proto-max-bulk-len": _Number("max_bulk", 2**20, _MOST, in_bytes=True),
+    "script-max-time": _Number("script_time", 0, _MOST),
     "script-max-memory": _Number("script_memory", 2**20, 2**40, in_bytes=True),
     "slowlog-log-slower-than": _Number("slowlog_slower_than", -1, _MOST),
     "slowlog-max-len": _Number("slowlog_length", 0, _MOST),
@@ -91,6 +93,11 @@ class Settings:
     """Milliseconds after which other clients get BUSY while a script runs; 0: never."""
     script_memory: int = 256 * 2**20
     """Bytes that a script may have in Lua: CONFIG's ``script-max-memory``."""
+    script_time: int = 10_000
+    """Milliseconds after which a script in a process of its own is ended, and undone: CONFIG's
+    ``script-max-time``; 0: never."""
+    scripts: ScriptChoice = INLINE
+    """Which scripts run, and where."""
     events: str = ""
     """The classes of keyspace notifications: CONFIG's ``notify-keyspace-events``."""
     slowlog_slower_than: int = 10_000

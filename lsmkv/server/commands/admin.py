@@ -70,6 +70,7 @@ def config_resetstat(session: Session, args: list[bytes]) -> Reply:
     service = session.service
     service.commands = service.bytes_in = service.bytes_out = service.hits = service.misses = 0
     service.space.expired = service.refused_connections = 0
+    service.scripts.killed = service.scripts.crashed = 0
     for one in service.table.values():
         for counted in (one, *one.subcommands.values()):
             counted.calls = counted.failed = counted.rejected = 0

@@ -69,7 +69,7 @@ def _looked_up(session: Session, pattern: bytes, element: bytes) -> bytes | None
     name, arrow, field = behind.partition(b"->")
     if not arrow or not field:
         entry = space.find(database, before + element + behind)
-        return entry.rest if entry is not None and entry.kind == STRING else None
+        return None if entry is None or entry.kind != STRING else space.content(entry)
     entry = space.find(database, before + element + name)
     if entry is None or entry.kind != HASH:
         return None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from pathlib import Path
 
 import pytest
-from serving import Client, an_engine
+from serving import PLACES, Client, an_engine
 from transcripts import Section, transcript
 
 from lsmkv import MemoryEnv
@@ -22,6 +23,13 @@ end
 redis.call('del', KEYS[1])
 return 1
 """
+
+
+@pytest.fixture(params=PLACES)
+def scripts(request: pytest.FixtureRequest) -> str:
+    """In the server, and in a process of their own."""
+    place: str = request.param
+    return place
 
 
 def sha_of(script: str) -> str:
@@ -120,8 +128,10 @@ def test_info_and_settings(client: Client) -> None:
 
 
 def test_without_lupa_the_error_says_what_to_install(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    (tmp_path / "lupa.py").write_text("")  # a module that is no package
+    monkeypatch.syspath_prepend(tmp_path)  # for the process of scripts
     monkeypatch.setitem(sys.modules, "lupa.lua51", None)
     error = client("EVAL", "return 1", "0")
     assert error.startswith("ERR scripts need lupa, which is not installed: pip install")

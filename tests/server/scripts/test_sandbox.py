@@ -53,7 +53,11 @@ HOSTILE = {
         end
         nest()""",
     "a metamethod": "local t = setmetatable({}, {__index=function() while true do end end}) return t.x",
-    "an endless reply": "return setmetatable({}, {__index=function() return 1 end})",
+    "a reply of a billion values": "local t = {} for i = 1, 30 do t = {t, t} end return t",
+    "a pattern": "return string.find(('a'):rep(250), '.-.-.-.-b')",
+    "a text": "local s = ('a'):rep(2e6) return string.find(s, s:sub(1, 1e6) .. 'b', 1, true)",
+    "a sort": "local t = {} for i = 1, 1e5 do t[i] = 1 end table.sort(t, rawequal) while true do end",
+    "a reader of C": "return load(gcinfo)",
     "a comparison": "table.sort({1, 2, 3}, function() while true do end end)",
     "a replacement": "while true do string.gsub('aaa', 'a', function() while true do end end) end",
     "commands": "while true do redis.pcall('get', 'k') end",
