@@ -12,6 +12,9 @@ _TOGETHER = 60.0
 _LOOKED_AT = 10
 """The newest entries, among which an equal one is looked for."""
 
+_LONGEST = 1024
+"""Bytes of a name that are kept: a client chooses it."""
+
 
 class Refusal:
     """An entry of the log."""
@@ -21,9 +24,9 @@ class Refusal:
         """``command``, ``key``, ``channel`` or ``auth``."""
         self.context = context
         """``toplevel``, ``multi`` or ``lua``."""
-        self.name = name
+        self.name = name[:_LONGEST]
         """What may not be used; for ``auth`` the command."""
-        self.user = user
+        self.user = user[:_LONGEST]
         self.count = 0
         self.time = 0.0
         """Seconds since 1970, of the last one."""

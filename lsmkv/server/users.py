@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lsmkv.engine.env.whole_file import read_whole, replace_whole
 from lsmkv.server.acl import UNKNOWN_NAME, RuleError, User, has_space
 from lsmkv.server.command import Table
@@ -77,12 +79,21 @@ class Users:
         old.take(made)
         return old
 
-    def remove(self, names: list[bytes]) -> list[User]:
-        """Remove users, and return those that there were.  Raises :class:`CommandError`."""
+    def remove(self, names: list[bytes]) -> int:
+        """Remove users, and take all rights from them.  Returns how many there were.  Raises
+        :class:`CommandError`."""
         if _DEFAULT in names:
             raise CommandError("ERR The 'default' user cannot be removed")
-        removed = [self._by_name.pop(name, None) for name in names]
-        return [one for one in removed if one is not None]
+        removed = [
+            self._by_name.pop(name) for name in dict.fromkeys(names) if name in self._by_name
+        ]
+        self._disempower(removed)
+        return len(removed)
+
+    def _disempower(self, removed: Iterable[User]) -> None:
+        """Take all rights from users that are no longer there, but may be in a transaction."""
+        for user in removed:
+            user.take(User(user.name, self._table))
 
     def load(self) -> None:
         """Replace all users by those in the file.
@@ -99,6 +110,7 @@ class Users:
         if faults:
             raise CommandError(f"ERR {''.join(faults)}{_UNCHANGED}")
         self.default.take(made.get(_DEFAULT) or self._all_powerful())
+        self._disempower(one for one in self.all() if one is not self.default)
         self._by_name = made | {_DEFAULT: self.default}
 
     def _load_line(

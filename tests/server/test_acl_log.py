@@ -33,3 +33,5 @@ def test_only_the_newest_entries_are_kept_and_looked_at() -> None:
     settings.change([("acllog-max-len", "5")])
     log.add(a_refusal(b"x"), "")
     assert len(log.refusals) == 5
+    log.add(a_refusal(b"x" * 5000), "")
+    assert log.refusals[0].name == b"x" * 1024

@@ -28,6 +28,7 @@ from lsmkv.server.session import Session
         ("SORT a STORE b STORE c", "a c"),
         ("SORT a BY w_* GET #", "a"),
         ("SORT a STORE d GET store ASC", "a d"),
+        ("SORT a STORE by STORE d", "a d"),
         ("PFMERGE d", "d"),
         ("OBJECT ENCODING a", "a"),
         ("XADD a * f v", "a"),

@@ -45,19 +45,18 @@ def acl_deluser(session: Session, args: list[bytes]) -> Reply:
     """Remove users, and close their connections.  Returns how many there were."""
     removed = session.service.users.remove(args[2:])
     _close_removed(session)
-    return len(removed)
+    return removed
 
 
 def _close_removed(session: Session) -> None:
-    """Close the connections of users that there are no more."""
+    """Apply the rights of users, and close the connections of those that there are no more."""
     users = session.service.users
     theirs = [
         one
         for one in session.service.sessions.values()
         if users.find(one.user.name) is not one.user
     ]
-    for one in theirs:
-        one.become(users.default, authenticated=False)
+    session.service.apply_rights()
     kill(session, theirs)
 
 
@@ -142,7 +141,6 @@ def acl_load(session: Session, args: list[bytes]) -> Reply:
     except OSError as error:
         text = f"Error loading ACLs, opening file '{users.file}': {error.strerror}"
         raise CommandError(f"ERR {text}") from None
-    session.service.apply_rights()
     _close_removed(session)
     return OK
 

@@ -17,6 +17,7 @@ from lsmkv.server.resp import CommandError, Reply, syntax_error, wrong_type
 from lsmkv.server.session import Session
 from lsmkv.server.sorted_set import SortedSet
 
+_VALUES = {b"BY": 1, b"GET": 1, b"LIMIT": 2, b"STORE": 1}
 _DENIED = "ERR {} option of SORT denied due to insufficient ACL permissions."
 
 
@@ -135,11 +136,14 @@ def _sort(session: Session, args: list[bytes], may_store: bool) -> Reply:
 
 def _keys(args: list[bytes]) -> list[KeyUse]:
     uses = [KeyUse(args[1], ("RO", "access"))]
-    try:
-        store = _options(args[2:], may_store=True).store
-    except CommandError:
-        return uses
-    return uses if store is None else [*uses, KeyUse(store, ("OW", "update"))]
+    stored: list[bytes] = []
+    at = 2
+    while at < len(args) - 1:
+        word = args[at].upper()
+        if word == b"STORE":
+            stored = [args[at + 1]]
+        at += 1 + _VALUES.get(word, 0)
+    return uses + [KeyUse(key, ("OW", "update")) for key in stored]
 
 
 @command("SORT", -2, "write", group="generic", find_keys=_keys)

@@ -65,7 +65,11 @@ def test_a_removed_user_loses_its_connections(client: Client) -> None:
     assert own.session.closing
     assert not own.session.gone  # its reply is sent first
     assert other.session.gone
-    assert client("PING") == b"PONG"
+    client("ACL SETUSER ann on nopass ~* &* +@all")
+    last = Client(client.engine)
+    for request in ("AUTH ann x", "MULTI", "ACL DELUSER ann", "SET k v", "EXEC"):
+        last(request)
+    assert client("GET k") is None  # what came after it in the transaction was refused
 
 
 def test_subscribers_are_closed_when_they_lose_their_channels(client: Client) -> None:
@@ -96,6 +100,14 @@ def test_rights_change_for_connections_that_are_open(client: Client) -> None:
     assert other("GET k").startswith("NOPERM")
     client("ACL SETUSER ann ~k")
     assert other("GET k") == b"v"
+
+
+def test_a_command_that_waits_gets_what_it_waits_for(client: Client) -> None:
+    client("ACL SETUSER ann on nopass ~* +@all")
+    other = Client(client.engine)
+    other.plays(("AUTH ann x", b"OK"), ("BLPOP k 0", None))
+    client.plays(("ACL SETUSER ann -@all", b"OK"), ("RPUSH k v", 1))
+    assert other.received() == [b"k", b"v"]
 
 
 def test_the_default_user(client: Client) -> None:
