@@ -58,7 +58,7 @@ def test_one_call_of_the_libraries_is_killed(
 ) -> None:
     async def main() -> None:
         async with busy(server, f"EVAL '{script}' 0") as (one, other):
-            await _over_limit(server)
+            await over_limit(server)
             assert await other("PING") == BUSY
             assert await other("SCRIPT KILL") == b"OK"
             assert (await one.reply()).startswith((KILLED, KILLED.partition(" script: ")[0]))
