@@ -218,8 +218,8 @@ class Session:
         self.watching: set[tuple[int, bytes]] = set()
         self.changed = False
         """Whether a key that it watches has changed."""
-        self.channels: set[bytes] = set()
-        self.patterns: set[bytes] = set()
+        self.subscriptions: list[set[bytes]] = [set(), set(), set()]
+        """The names of channels, patterns and shard channels: see ``pubsub.py``."""
         self.monitoring = False
         self.wait: Wait | None = None
         """What it waits for, while it is blocked."""
@@ -375,16 +375,12 @@ class Session:
         """Whether some commands do not run at once: before AUTH, in a transaction, or while
         subscribed."""
         return (
-            self.queued is not None
-            or not self.authenticated
-            or bool(self.channels)
-            or bool(self.patterns)
-            or self.monitoring
+            self.queued is not None or not self.authenticated or self.subscribed or self.monitoring
         )
 
     @property
     def subscribed(self) -> bool:
-        return bool(self.channels or self.patterns)
+        return any(self.subscriptions)
 
     def mark_changed(self) -> None:
         """A key that it watches has changed."""

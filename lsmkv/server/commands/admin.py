@@ -225,8 +225,7 @@ def module_list(session: Session, args: list[bytes]) -> Reply:
 
 for _what, _names in {
     "functions: see EVAL": "FCALL FCALL_RO FUNCTION",
-    "cluster": "CLUSTER ASKING READONLY READWRITE SPUBLISH SSUBSCRIBE SUNSUBSCRIBE"
-    " PUBSUB|SHARDCHANNELS PUBSUB|SHARDNUMSUB",
+    "cluster": "CLUSTER ASKING READONLY READWRITE",
     "Sentinel": "SENTINEL",
     "modules": "MODULE|LOAD MODULE|LOADEX MODULE|UNLOAD",
     "replication by commands: open the directory with --read-only instead": "REPLICAOF SLAVEOF"

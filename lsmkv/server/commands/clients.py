@@ -8,6 +8,7 @@ from collections.abc import Callable
 from lsmkv.server.commands.connection import checked_name
 from lsmkv.server.numbers import to_int, to_int_from
 from lsmkv.server.options import Options, in_error, wait_seconds
+from lsmkv.server.pubsub import CHANNEL, PATTERN, SHARD
 from lsmkv.server.registry import command, container
 from lsmkv.server.resp import (
     NO_REPLY,
@@ -93,9 +94,9 @@ def _described(session: Session, request: list[bytes] | None) -> str:
         "idle": int(now - session.last_active),
         "flags": _flags(session),
         "db": session.database.index,
-        "sub": len(session.channels),
-        "psub": len(session.patterns),
-        "ssub": 0,
+        "sub": len(session.subscriptions[CHANNEL]),
+        "psub": len(session.subscriptions[PATTERN]),
+        "ssub": len(session.subscriptions[SHARD]),
         "multi": -1 if session.queued is None else len(queued),
         "qbuf": unread,
         "qbuf-free": 0,

@@ -164,7 +164,7 @@ def _key_uses(session: Session, request: list[bytes]) -> list[KeyUse]:
         one = one.subcommands.get(request[1].upper())
     if one is None:
         raise CommandError("ERR Invalid command specified")
-    if not one.properties.keys:
+    if not any(spec.is_keys for spec in one.properties.keys):
         raise CommandError("ERR The command has no key arguments")
     if not one.accepts(len(request)):
         raise CommandError("ERR Invalid number of arguments specified for command")
