@@ -7,7 +7,8 @@ subcommand is written ``OUTER|INNER``.
 The positions of a command's keys follow Redis' key specifications.  Each has what is done with the
 keys, and a place: ``1`` is the first argument, ``1..-1`` from there to the last one, ``1..-1/2``
 every second of these, ``1#`` as many as the argument there says, ``STREAMS@1`` the first half of
-what follows this word, which is looked for from there on, and ``?`` somewhere else.
+what follows this word, which is looked for from there on, ``STORE+6`` the one after it, and ``?``
+somewhere else.
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ OW update 2; RO access 3..-1: BITOP
 OW update 1; RO access 2#: ZUNIONSTORE ZINTERSTORE ZDIFFSTORE
 RW access update 2#: EVAL EVALSHA
 RO access 2#: EVAL_RO EVALSHA_RO
+RO access 1: GEOPOS GEODIST GEOHASH GEOSEARCH GEORADIUS_RO GEORADIUSBYMEMBER_RO
+RO access 1; OW update STORE+6; OW update STOREDIST+6: GEORADIUS
+RO access 1; OW update STORE+5; OW update STOREDIST+5: GEORADIUSBYMEMBER
+RW update 1: GEOADD
+OW update 1; RO access 2: GEOSEARCHSTORE
 not_key 1: SPUBLISH
 not_key 1..-1: SSUBSCRIBE SUNSUBSCRIBE
 """
@@ -72,7 +78,8 @@ denyoom: COPY HSET HMSET HSETNX HINCRBY HINCRBYFLOAT SADD SINTERSTORE SUNIONSTOR
     RPUSH LPUSHX RPUSHX LSET LINSERT LMOVE RPOPLPUSH BLMOVE BRPOPLPUSH ZADD ZINCRBY ZRANGESTORE
     ZUNIONSTORE ZINTERSTORE ZDIFFSTORE SORT SET MSET MSETNX SETNX SETEX PSETEX GETSET APPEND
     SETRANGE INCR DECR INCRBY DECRBY INCRBYFLOAT XADD XSETID XGROUP|CREATE XGROUP|CREATECONSUMER
-    BF.RESERVE BF.ADD BF.MADD SETBIT BITOP BITFIELD PFADD PFMERGE
+    BF.RESERVE BF.ADD BF.MADD SETBIT BITOP BITFIELD PFADD PFMERGE GEOADD GEOSEARCHSTORE GEORADIUS
+    GEORADIUSBYMEMBER
 loading stale: INFO CONFIG|* SLOWLOG|* MONITOR LASTSAVE ROLE SHUTDOWN OBJECT|HELP MEMORY|HELP ECHO
     QUIT RESET SELECT AUTH HELLO TIME CLIENT|* COMMAND COMMAND|* SUBSCRIBE PSUBSCRIBE UNSUBSCRIBE
     PUNSUBSCRIBE SSUBSCRIBE SUNSUBSCRIBE PUBLISH SPUBLISH PUBSUB|* MULTI EXEC DISCARD WATCH UNWATCH
@@ -106,6 +113,7 @@ _GROUPS = {
     "bloom": "",
     "connection": "connection",
     "generic": "keyspace",
+    "geo": "geo",
     "hash": "hash",
     "hyperloglog": "hyperloglog",
     "list": "list",
@@ -160,7 +168,8 @@ _SINCE = """
 2.8.13: COMMAND COMMAND|INFO COMMAND|GETKEYS COMMAND|COUNT
 2.9.50: CLIENT|PAUSE
 3.0.0: WAIT
-3.2.0: CLIENT|REPLY HSTRLEN BITFIELD
+3.2.0: CLIENT|REPLY HSTRLEN BITFIELD GEOADD GEOPOS GEODIST GEOHASH GEORADIUS GEORADIUSBYMEMBER
+3.2.10: GEORADIUS_RO GEORADIUSBYMEMBER_RO
 3.2.1: TOUCH
 4.0.0: UNLINK SWAPDB OBJECT|FREQ MEMORY MEMORY|USAGE MEMORY|HELP MODULE MODULE|LIST
 5.0.0: XADD XLEN XRANGE XREVRANGE XREAD XDEL XTRIM XSETID XGROUP XGROUP|CREATE XGROUP|SETID
@@ -170,7 +179,7 @@ _SINCE = """
 6.0.0: HELLO BITFIELD_RO
 6.0.6: LPOS
 6.2.0: XAUTOCLAIM XGROUP|CREATECONSUMER SLOWLOG|HELP COPY OBJECT|HELP RESET CLIENT|INFO HRANDFIELD
-    SMISMEMBER LMOVE BLMOVE CLIENT|UNPAUSE
+    SMISMEMBER LMOVE BLMOVE CLIENT|UNPAUSE GEOSEARCH GEOSEARCHSTORE
     PUBSUB|HELP ZMSCORE ZRANGESTORE ZRANDMEMBER ZUNION ZINTER ZDIFF ZDIFFSTORE GETDEL GETEX
 7.0.0: EXPIRETIME PEXPIRETIME CLIENT|NO-EVICT COMMAND|LIST COMMAND|GETKEYSANDFLAGS COMMAND|DOCS
     SINTERCARD LMPOP BLMPOP ZMPOP BZMPOP ZINTERCARD SORT_RO EVAL_RO EVALSHA_RO SPUBLISH SSUBSCRIBE
@@ -193,7 +202,8 @@ class KeySpec(NamedTuple):
     counted: bool = False
     """Whether the argument at ``first`` says how many keys follow."""
     keyword: str = ""
-    """A word before the keys, at ``first`` or after it; half of what follows it are keys."""
+    """A word before the keys, at ``first`` or after it.  One key follows it, or, with a negative
+    ``last``, half of what follows are keys."""
 
     @property
     def is_keys(self) -> bool:
@@ -228,6 +238,9 @@ def _key_spec(text: str) -> KeySpec:
     keyword, mark, first = place.partition("@")
     if mark:
         return KeySpec(tuple(flags), int(first), -1, keyword=keyword)
+    keyword, mark, first = place.partition("+")
+    if mark:
+        return KeySpec(tuple(flags), int(first), int(first), keyword=keyword)
     if place.endswith("#"):
         return KeySpec(tuple(flags), int(place[:-1]), counted=True)
     places, _, step = place.partition("/")

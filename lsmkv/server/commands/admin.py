@@ -232,8 +232,6 @@ for _what, _names in {
     " PSYNC SYNC REPLCONF FAILOVER",
     "dump format of Redis": "DUMP RESTORE RESTORE-ASKING MIGRATE",
     "tests of HyperLogLog": "PFDEBUG PFSELFTEST",
-    "geospatial commands": "GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUSBYMEMBER"
-    " GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GEOSEARCHSTORE",
     "access control lists: see --requirepass": "ACL",
     "client-side caching": "CLIENT|CACHING CLIENT|GETREDIR CLIENT|TRACKING CLIENT|TRACKINGINFO",
     "debugger of scripts": "SCRIPT|DEBUG",

@@ -62,7 +62,7 @@ def _specification(spec: KeySpec) -> Reply:
         place: dict[Reply, Reply] = {
             b"lastkey": last,
             b"keystep": spec.step,
-            b"limit": 2 if spec.keyword else 0,
+            b"limit": 2 if spec.keyword and last < 0 else 0,
         }
         keys = {b"type": b"range", b"spec": place}
     if spec.keyword:
