@@ -307,6 +307,8 @@ STRLEN s
 GETRANGE s pos pos
 SUBSTR s pos pos
 SETRANGE s pos value
+LCS s s [LEN] [IDX] [MINMATCHLEN pos] [WITHMATCHLEN]
+LCS s s IDX [MINMATCHLEN pos]
 INCR s
 DECR s
 INCRBY s int

@@ -28,6 +28,7 @@ from lsmkv.server.commands import (
     stream_reading,
     streams,
     strings,
+    subsequences,
     transactions,
 )
 from lsmkv.server.registry import COMMANDS
@@ -39,7 +40,7 @@ MODULES = (
     admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, geo, hashes,
     hyperloglogs, introspection, keys, lists, pubsub, raw, scripts, sets, sorted_set_algebra,
     sorted_set_ranges, sorted_sets, sorting, stream_info, stream_reading, streams, strings,
-    transactions,
+    subsequences, transactions,
 )
 # fmt: on
 """The modules that register commands."""

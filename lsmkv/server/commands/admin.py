@@ -235,7 +235,6 @@ for _what, _names in {
     "access control lists: see --requirepass": "ACL",
     "client-side caching": "CLIENT|CACHING CLIENT|GETREDIR CLIENT|TRACKING CLIENT|TRACKINGINFO",
     "debugger of scripts": "SCRIPT|DEBUG",
-    "longest common subsequence": "LCS",
     "latency monitor: see SLOWLOG": "LATENCY",
     "report on memory: see INFO": "MEMORY|DOCTOR MEMORY|MALLOC-STATS MEMORY|PURGE MEMORY|STATS",
     "debugging commands": "DEBUG",
