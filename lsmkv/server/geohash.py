@@ -36,7 +36,7 @@ class Shape(NamedTuple):
 
     center: Place
     width: float
-    """Of the whole rectangle; of a circle the radius."""
+    """The width of the whole rectangle, or the radius of the circle."""
     height: float
     is_box: bool
 

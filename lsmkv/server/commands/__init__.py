@@ -10,6 +10,7 @@ from lsmkv.server.commands import (
     clients,
     connection,
     consumer_groups,
+    dumping,
     geo,
     hashes,
     hyperloglogs,
@@ -37,10 +38,10 @@ __all__ = ["COMMANDS", "MODULES"]
 
 # fmt: off
 MODULES = (
-    admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, geo, hashes,
-    hyperloglogs, introspection, keys, lists, pubsub, raw, scripts, sets, sorted_set_algebra,
-    sorted_set_ranges, sorted_sets, sorting, stream_info, stream_reading, streams, strings,
-    subsequences, transactions,
+    admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, dumping, geo,
+    hashes, hyperloglogs, introspection, keys, lists, pubsub, raw, scripts, sets,
+    sorted_set_algebra, sorted_set_ranges, sorted_sets, sorting, stream_info, stream_reading,
+    streams, strings, subsequences, transactions,
 )
 # fmt: on
 """The modules that register commands."""

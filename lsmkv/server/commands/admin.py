@@ -230,7 +230,7 @@ for _what, _names in {
     "modules": "MODULE|LOAD MODULE|LOADEX MODULE|UNLOAD",
     "replication by commands: open the directory with --read-only instead": "REPLICAOF SLAVEOF"
     " PSYNC SYNC REPLCONF FAILOVER",
-    "dump format of Redis": "DUMP RESTORE RESTORE-ASKING MIGRATE",
+    "a connection to another server: see DUMP and RESTORE": "RESTORE-ASKING MIGRATE",
     "tests of HyperLogLog": "PFDEBUG PFSELFTEST",
     "access control lists: see --requirepass": "ACL",
     "client-side caching": "CLIENT|CACHING CLIENT|GETREDIR CLIENT|TRACKING CLIENT|TRACKINGINFO",
