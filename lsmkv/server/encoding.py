@@ -10,13 +10,17 @@ from typing import Final
 
 FORMAT_KEY: Final = b"!format"
 FORMAT: Final = b"lsmkv-serve 1"
-"""The value under ``FORMAT_KEY`` in a store of this layout."""
+"""The value under ``FORMAT_KEY`` in a store in which no field of a hash ever expired."""
+FORMAT_2: Final = b"lsmkv-serve 2"
+"""The value once there was a hash whose fields expire: releases that lack them refuse the store."""
 DATABASE: Final = b"!d"
 """+ index (1 byte) -> id (4), number of keys (8)."""
 CEILINGS: Final = b"!n"
 """+ name -> a number (8) above every number given out by the counter of this name."""
 EXPIRY_BOUND: Final = b"!x"
 """-> a key of the expiry queue; the queue has no entry before it."""
+FIELD_EXPIRY_BOUND: Final = b"!y"
+"""-> the same of the queue of hashes whose fields expire."""
 GARBAGE_ENDS: Final = b"!g"
 """-> numbers of the first entry and of the next one (8, 8)."""
 IMPORT: Final = b"!i"
@@ -33,6 +37,12 @@ KEY: Final = b"k"
 """+ database id (4) + key -> an :class:`Entry`."""
 EXPIRY: Final = b"x"
 """+ milliseconds (8) + database id (4) + key -> nothing."""
+FIELD_EXPIRY: Final = b"y"
+"""+ milliseconds (8) + database id (4) + key of a hash -> nothing."""
+FIELD_TIME: Final = b"f"
+"""+ version of a hash (8) + field -> milliseconds (8): when the field expires."""
+FIELD_ORDER: Final = b"t"
+"""+ version of a hash (8) + milliseconds (8) + field -> nothing."""
 GROUP: Final = b"s"
 """+ version of a stream (8) + name -> a consumer group: see ``consumer_group.py``."""
 RANKED: Final = b"z"
@@ -45,6 +55,8 @@ SET: Final = 4
 SORTED_SET: Final = 5
 BLOOM: Final = 6
 STREAM: Final = 7
+EXPIRING_HASH: Final = 9
+"""A hash of which fields expire, in records alone: its :class:`Entry` is a ``HASH``."""
 EXPIRES: Final = 0x80
 """Added to the kind of an entry that has an expiry."""
 KIND_NAMES: Final = {
@@ -79,6 +91,7 @@ class Entry:
     size (8)              the number of elements
     a list: head (8)      the index of the first element
     hash, set: removed    (4) elements removed since they were moved; left out if 0
+    an expiring hash      the same (4), and the earliest time at which a field expires (8)
     sorted set: removed   (4) entries removed from the order since the bounds were looked up
     low (2 + n)           length and bytes: nothing in the order sorts before it
     high (2 + n)          length and bytes: nothing in the order sorts at it or after
@@ -87,12 +100,25 @@ class Entry:
     ====================  =====================================================================
     """
 
-    __slots__ = ("expires", "head", "high", "kind", "low", "removed", "rest", "size", "version")
+    __slots__ = (
+        "expires",
+        "fields_expire",
+        "head",
+        "high",
+        "kind",
+        "low",
+        "removed",
+        "rest",
+        "size",
+        "version",
+    )
 
     def __init__(self, kind: int, version: int = 0, rest: bytes = b"") -> None:
         self.kind = kind
         self.expires = 0
         """0 if it does not expire."""
+        self.fields_expire = 0
+        """When the first field of a hash expires; 0 if none does."""
         self.version = version
         self.size = 0
         self.head = LIST_MIDDLE
@@ -103,7 +129,7 @@ class Entry:
         """A string's value, or what a Bloom filter or stream has after its size."""
 
     def encode(self) -> bytes:
-        kind = self.kind
+        kind = EXPIRING_HASH if self.fields_expire else self.kind
         if self.expires:
             start = bytes((kind | EXPIRES,)) + U64.pack(self.expires)
         else:
@@ -116,6 +142,8 @@ class Entry:
         if kind == SORTED_SET:
             bounds = (U16.pack(len(bound)) + bound for bound in (self.low, self.high))
             return start + U32.pack(self.removed) + b"".join(bounds)
+        if kind == EXPIRING_HASH:
+            return start + U32.pack(self.removed) + U64.pack(self.fields_expire)
         if kind in (HASH, SET):
             return start + U32.pack(self.removed) if self.removed else start
         return start + self.rest
@@ -139,6 +167,10 @@ class Entry:
             (entry.removed,) = U32.unpack_from(data, at)
             entry.low, at = _sized(data, at + 4)
             entry.high, at = _sized(data, at)
+        elif entry.kind == EXPIRING_HASH:
+            entry.kind = HASH
+            (entry.removed,) = U32.unpack_from(data, at)
+            (entry.fields_expire,) = U64.unpack_from(data, at + 4)
         elif entry.kind in (HASH, SET):
             if len(data) > at:
                 (entry.removed,) = U32.unpack_from(data, at)
@@ -167,6 +199,16 @@ def group_prefix(entry: Entry) -> bytes:
     return GROUP + U64.pack(entry.version)
 
 
+def field_time_prefix(entry: Entry) -> bytes:
+    """The prefix of the keys of the times at which fields of a hash expire."""
+    return FIELD_TIME + U64.pack(entry.version)
+
+
+def field_order_prefix(entry: Entry) -> bytes:
+    """The prefix of the keys of the order of these times."""
+    return FIELD_ORDER + U64.pack(entry.version)
+
+
 def element_ranges(entry: Entry) -> list[bytes]:
     """The prefixes of all records that a key holds beside its own, but for those of groups."""
     if entry.kind == STRING:
@@ -176,6 +218,8 @@ def element_ranges(entry: Entry) -> list[bytes]:
         ranges.append(ranked_prefix(entry))
     elif entry.kind == STREAM:
         ranges.append(group_prefix(entry))
+    elif entry.fields_expire:
+        ranges += [field_time_prefix(entry), field_order_prefix(entry)]
     return ranges
 
 

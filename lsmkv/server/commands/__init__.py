@@ -11,6 +11,7 @@ from lsmkv.server.commands import (
     connection,
     consumer_groups,
     dumping,
+    field_expiry,
     geo,
     hashes,
     hyperloglogs,
@@ -38,8 +39,8 @@ __all__ = ["COMMANDS", "MODULES"]
 
 # fmt: off
 MODULES = (
-    admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, dumping, geo,
-    hashes, hyperloglogs, introspection, keys, lists, pubsub, raw, scripts, sets,
+    admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, dumping,
+    field_expiry, geo, hashes, hyperloglogs, introspection, keys, lists, pubsub, raw, scripts, sets,
     sorted_set_algebra, sorted_set_ranges, sorted_sets, sorting, stream_info, stream_reading,
     streams, strings, subsequences, transactions,
 )

@@ -71,6 +71,8 @@ def dump(session: Session, args: list[bytes]) -> Reply:
         return None
     if entry.kind == BLOOM:
         raise CommandError("ERR a Bloom filter cannot be dumped: Redis has no form for it")
+    if entry.fields_expire:
+        raise CommandError("ERR a hash whose fields expire cannot be dumped: not in Redis 7.0")
     parts = [bytes((_TYPES[entry.kind],)), *_contents(session, args[1], entry)]
     data = b"".join(parts) + _VERSION.to_bytes(2, "little")
     return data + crc64(data).to_bytes(8, "little")
