@@ -243,8 +243,8 @@ class Session:
         self.watching: set[tuple[int, bytes]] = set()
         self.changed = False
         """Whether a key that it watches has changed."""
-        self.channels: set[bytes] = set()
-        self.patterns: set[bytes] = set()
+        self.subscriptions: list[set[bytes]] = [set(), set(), set()]
+        """The names of channels, patterns and shard channels: see ``pubsub.py``."""
         self.monitoring = False
         self.wait: Wait | None = None
         """What it waits for, while it is blocked."""
@@ -414,17 +414,11 @@ class Session:
     def restricted(self) -> bool:
         """Whether some commands do not run at once: before AUTH, for a user that may not do
         everything, in a transaction, or while subscribed."""
-        return (
-            self.queued is not None
-            or self.limited
-            or bool(self.channels)
-            or bool(self.patterns)
-            or self.monitoring
-        )
+        return self.queued is not None or self.limited or self.subscribed or self.monitoring
 
     @property
     def subscribed(self) -> bool:
-        return bool(self.channels or self.patterns)
+        return any(self.subscriptions)
 
     def mark_changed(self) -> None:
         """A key that it watches has changed."""

@@ -44,6 +44,7 @@ RAW_COMMANDS: Table = {
             b"EXEC",
         ),
         *(b"HELLO", b"INFO", b"LASTSAVE", b"MODULE", b"MONITOR", b"MULTI", b"PING", b"PSUBSCRIBE"),
+        *(b"SPUBLISH", b"SSUBSCRIBE", b"SUNSUBSCRIBE"),
         *(b"PUBLISH", b"PUBSUB", b"PUNSUBSCRIBE", b"QUIT", b"RESET", b"ROLE", b"SAVE"),
         *(b"SHUTDOWN", b"SLOWLOG", b"SUBSCRIBE", b"TIME", b"UNSUBSCRIBE", b"UNWATCH", b"WATCH"),
     )
