@@ -405,6 +405,13 @@ class Session:
         """After a change of its user: apply it."""
         self.limited = self.must_authenticate or not self.user.unlimited
 
+    def reads_all_keys(self, request: list[bytes]) -> bool:
+        """Whether a request of its user may read any key, also those that it does not name."""
+        if not self.limited:
+            return True
+        found = self.service.command_of(request)
+        return found is not None and self.user.reads_all_keys(found, request)
+
     @property
     def must_authenticate(self) -> bool:
         """Whether only commands such as AUTH run."""

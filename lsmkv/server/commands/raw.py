@@ -198,6 +198,8 @@ def lsmkv_range(session: Session, args: list[bytes]) -> Reply:
     ``LSMKV.RANGE start stop [LIMIT n] [REV] [KEYS]``: an empty STOP means no end; the default LIMIT
     is 100; REV reads from the end; KEYS omits the values.  Costs O(LIMIT).
     """
+    if not session.reads_all_keys(args):
+        raise CommandError("NOPERM this user has no permissions to read all keys")
     limit, reverse, keys_only = 100, False, False
     words = iter(args[3:])
     for word in words:
