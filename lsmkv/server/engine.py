@@ -55,7 +55,8 @@ class Engine(Service):
         self._writable = space.writable
         self._scheduled = False
         self._touched: list[Session] = []
-        self.syncs = Syncs(db, settings, space.writable, self._send, self._fail_to_sync)
+        writable, saves = space.writable, self.saves
+        self.syncs = Syncs(db, settings, writable, self._send, self._fail_to_sync, saves)
         self._logged: dict[str, float] = {}
         """When each kind of trouble was last logged."""
         self.evaluator = self.scripts = Evaluator(self)
@@ -164,12 +165,11 @@ class Engine(Service):
 
     def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
         """Run a command, all or nothing.  Returns its reply or a :class:`CommandError`."""
-        started = time.perf_counter()
+        started = time.perf_counter_ns()
         space = self.space
         if space.failing:
             space.reading = "readonly" in found.flags
-        if space.events.classes:
-            space.events.look(found)
+        space.counting = found.looks_up
         try:
             if space.stale:
                 space.recover()
@@ -178,6 +178,7 @@ class Engine(Service):
         except CommandError as error:
             self.space.undo()
             found.failed += 1
+            self.errors.note(str(error))
             reply = error
         except Error as failure:  # another name: compiled, one has the type of its first use
             self.space.undo()
@@ -189,15 +190,29 @@ class Engine(Service):
             found.failed += 1
             _log.exception("%s failed", found.name)
             reply = CommandError(_INTERNAL)
-        space.reading = space.events.misses = False
-        duration = time.perf_counter() - started
-        found.calls += 1
-        found.microseconds += duration * 1e6
+        space.reading = space.counting = False
+        nanoseconds = time.perf_counter_ns() - started
+        found.note_call(nanoseconds)
         self.commands += 1
-        slow = duration * 1e6 >= self.slow.threshold >= 0
-        if slow and found.name != "EXEC" and not self.is_busy():
-            self.slow.add(without_secrets(request), duration, session.address, session.name)
+        if nanoseconds >= self.settings.notable:
+            self._note_slow(session, found, request, nanoseconds)
         return reply
+
+    def _note_slow(
+        self, session: Session, found: Command, request: list[bytes], nanoseconds: int
+    ) -> None:
+        """Note a command that took longer than the limit of the slow log, or of LATENCY."""
+        if found.name == "EXEC" or self.is_busy():
+            return  # its commands are noted; it goes on in a thread
+        self.note_latency("fast-command" if "fast" in found.flags else "command", nanoseconds)
+        if nanoseconds >= self.slow.threshold * 1000 >= 0:
+            address, seconds = session.address, nanoseconds / 1e9
+            self.slow.add(without_secrets(request), seconds, address, session.name)
+
+    def note_latency(self, event: str, nanoseconds: int) -> None:
+        """Note an event for LATENCY, if it took long enough."""
+        if nanoseconds >= self.settings.latency_threshold * 1_000_000 > 0:
+            self.latencies.add(event, nanoseconds)
 
     def _checked(
         self, session: Session, found: Command | None, request: list[bytes]
@@ -220,6 +235,7 @@ class Engine(Service):
                     session.leave_transaction()
                     reason = str(error).removeprefix("ERR ")
                     error = CommandError(f"EXECABORT Transaction discarded because of: {reason}")
+            self.errors.note(str(error))
             session.reply(error)
             if found is not None and found.name == "EXEC" and self.monitors:
                 self.show(session, found, request)
@@ -363,13 +379,16 @@ class Engine(Service):
         touched, self._touched = self._touched, []
         wrote = False
         if self.space.has_changes and not self.is_busy():
+            started = time.perf_counter_ns()
             try:
                 self.space.commit()
             except Exception as error:
                 self._refuse(touched, error)
             else:
                 wrote = self.syncs.needed = True
+                self.saves.written = self.space.changes
                 self._succeed()
+            self.note_latency("aof-write", time.perf_counter_ns() - started)
         hold = self.settings.appendfsync == "always" and (wrote or self.syncs.waited_for)
         for session in touched:
             if not session.out:
@@ -478,6 +497,7 @@ class Engine(Service):
 
     def tidy_once(self, limit: int = _STEP) -> bool:
         """Do one step.  Returns whether there is more to do."""
+        started = time.perf_counter_ns()
         try:
             if self.space.stale:
                 self.space.recover()
@@ -487,6 +507,7 @@ class Engine(Service):
             self.space.undo()
             raise
         self.space.keep()
+        self.note_latency("expire-cycle", time.perf_counter_ns() - started)
         if self.space.ready:
             self.waits.serve()
         if self.space.has_changes:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.errors import Error
-from lsmkv.server.database import DATABASES, Database
+from lsmkv.server.database import DATABASES, Counts, Database
 from lsmkv.server.encoding import (
     BLOOM,
     ELEMENT,
@@ -55,10 +55,10 @@ class Keyspace:
         self.writable = writable
         self.records = Records(db)
         self.databases = [Database(index) for index in range(DATABASES)]
-        self._changed: dict[Database, tuple[int, int]] = {}
+        self._changed: dict[Database, Counts] = {}
         """Databases whose id or number of keys is not written yet, with what is written."""
-        self._before: list[tuple[Database, int, int]] = []
-        """Each change of a database's id or size by the command, with the old values."""
+        self._before: list[tuple[Database, Counts]] = []
+        """Each change of a database's counts by the command, with the old ones."""
         self.watched: dict[tuple[int, bytes], set[Callable[[], None]]] = {}
         """Callbacks for when a key changes, by database and key.  Each is called once."""
         self.awaited: dict[tuple[int, bytes], int] = {}
@@ -77,6 +77,12 @@ class Keyspace:
         """Keys that were changed since the start."""
         self.expired = 0
         """Keys that expired and were removed since the start."""
+        self.hits = 0
+        self.misses = 0
+        """Lookups of keys that exist, and of others, since the start; only those of reads."""
+        self.counting = False
+        """Whether the running command looks keys up to read them: so they count, and a miss is an
+        event."""
         self.failing = False
         """Whether the last commit failed."""
         self.reading = False
@@ -127,11 +133,21 @@ class Keyspace:
     def _load(self) -> None:
         for database in self.databases:
             stored = self.records.get(database.name)
-            if stored is not None:
-                database.decode(stored)
-            elif self.writable:
-                database.load(self._ids.take() & 0xFFFFFFFF, 0)
-                self._changed[database] = (0, 0)
+            if stored is None and self.writable:
+                database.load((self._ids.take() & 0xFFFFFFFF, 0, 0, 0))
+                self._changed[database] = (0, 0, 0, 0)
+            elif stored is not None and not database.decode(stored) and self.writable:
+                self._changed[database] = database.counts
+        if any(counts[0] for counts in self._changed.values()):
+            self._count_expiring()
+
+    def _count_expiring(self) -> None:
+        """Count the keys that expire, once after an older release.  O(all of them)."""
+        by_id = {database.id: database for database in self._changed}
+        for expires, id_, _ in self.expiry.all():
+            if id_ in by_id:
+                by_id[id_].expiring += 1
+                by_id[id_].times += expires
 
     def reload(self) -> None:
         """Reload everything from the store, which is open for reading only."""
@@ -180,8 +196,8 @@ class Keyspace:
             return
         self.records.undo(writes)
         while len(self._before) > resized:
-            database, id_, size = self._before.pop()
-            database.load(id_, size)
+            database, counts = self._before.pop()
+            database.load(counts)
         try:
             self.recover()
         except (Error, OSError):
@@ -215,8 +231,8 @@ class Keyspace:
         self._before.clear()
         self.ready.clear()
         self.moved = False
-        for database, (id_, size) in self._changed.items():
-            database.load(id_, size)
+        for database, counts in self._changed.items():
+            database.load(counts)
         self._changed.clear()
         try:
             self.recover()
@@ -244,8 +260,16 @@ class Keyspace:
 
     def miss(self, database: Database, key: bytes) -> None:
         """Note that a command has looked for a key that does not exist."""
-        if self.events.misses:
-            self.events.add("m", "keymiss", database.index, key, self.records.mark())
+        if self.counting:
+            self.misses += 1
+            self.announce("m", "keymiss", database, key)
+
+    def note_lookup(self, found: bool) -> None:
+        """Count a lookup that no other method has counted; without an event."""
+        if found:
+            self.hits += 1
+        else:
+            self.misses += 1
 
     def string(self, database: Database, key: bytes) -> bytes | None:
         """The value of a string; None if the key does not exist; ``WRONGTYPE`` for another kind."""
@@ -254,6 +278,8 @@ class Keyspace:
             self.miss(database, key)
             return None
         if record[0] == STRING:
+            if self.counting:
+                self.hits += 1
             return record[1:]
         entry = self.find(database, key, STRING)
         return None if entry is None else entry.rest
@@ -274,6 +300,8 @@ class Keyspace:
                 self._expire(database, key, entry)
             self.miss(database, key)
             return None
+        if self.counting:
+            self.hits += 1
         if kind and entry.kind != kind:
             raise wrong_type()
         return entry
@@ -323,7 +351,7 @@ class Keyspace:
             self._drop(database, key, Entry.decode(old))
         if expires:
             head = bytes((STRING | EXPIRES,)) + U64.pack(expires)
-            self.expiry.add(expires, database.id, key)
+            self._add_expiry(database, key, expires)
             self.records.put(name, head + value)
         else:
             self.records.put(name, _PLAIN_STRING + value)
@@ -337,7 +365,11 @@ class Keyspace:
         self.touch(database, key)
 
     def clear(self, database: Database, key: bytes) -> bool:
-        """Remove a key if it exists.  Returns whether it did."""
+        """Remove a key if it exists.  Returns whether it did.
+
+        Later lookups of the command do not count: it has read what it reads.
+        """
+        self.counting = False
         entry = self.find(database, key)
         if entry is None:
             return False
@@ -348,7 +380,7 @@ class Keyspace:
         """Save an entry, replacing any other value of the key."""
         self.clear(database, key)
         if entry.expires:
-            self.expiry.add(entry.expires, database.id, key)
+            self._add_expiry(database, key, entry.expires)
         self.save(database, key, entry, new=True)
 
     def move(
@@ -361,26 +393,46 @@ class Keyspace:
     def set_expiry(self, database: Database, key: bytes, entry: Entry, expires: int) -> None:
         """Set a key's expiry; 0 removes it."""
         if entry.expires:
-            self.expiry.remove(entry.expires, database.id, key)
+            self._remove_expiry(database, key, entry.expires)
         entry.expires = expires
         if expires:
-            self.expiry.add(expires, database.id, key)
+            self._add_expiry(database, key, expires)
         self.rewrite(database, key, entry)
         self.touch(database, key)
+
+    def _add_expiry(self, database: Database, key: bytes, expires: int) -> None:
+        self.expiry.add(expires, database.id, key)
+        self._count_again(database)
+        database.expiring += 1
+        database.times += expires
+
+    def _remove_expiry(self, database: Database, key: bytes, expires: int) -> None:
+        self.expiry.remove(expires, database.id, key)
+        self._discount(database, expires)
+
+    def _discount(self, database: Database, expires: int) -> None:
+        """A key does not expire any more.  Never below 0: an older release may have written."""
+        self._count_again(database)
+        database.expiring = max(0, database.expiring - 1)
+        database.times = max(0, database.times - expires)
 
     def _drop(self, database: Database, key: bytes, entry: Entry, swept: bool = False) -> None:
         """Remove the records of an entry other than its own."""
         if entry.expires:
-            self.expiry.remove(entry.expires, database.id, key)
+            self._remove_expiry(database, key, entry.expires)
         if not swept:
             for prefix in element_ranges(entry):
                 self.garbage.add(prefix)
 
     def resize(self, database: Database, change: int) -> None:
         """Add to the number of keys.  The new number is part of the tick's record."""
-        before = (database.id, database.size)
-        self._before.append((database, *before))
+        self._count_again(database)
         database.size += change
+
+    def _count_again(self, database: Database) -> None:
+        """The counts of a database are about to change."""
+        before = database.counts
+        self._before.append((database, before))
         if database not in self._changed:
             self._changed[database] = before
 
@@ -427,8 +479,8 @@ class Keyspace:
         self.moved = True
         self.garbage.add(database.prefix)
         self.changes += database.size
-        self.resize(database, -database.size)
-        database.load(self._ids.take() & 0xFFFFFFFF, 0)
+        self._count_again(database)
+        database.load((self._ids.take() & 0xFFFFFFFF, 0, 0, 0))
 
     def swap(self, one: Database, other: Database) -> None:
         """Exchange the keys of two databases.  O(1), plus O(keys watched or awaited)."""
@@ -441,11 +493,11 @@ class Keyspace:
             and (self.find(one, key) is not None or self.find(other, key) is not None)
         ]
         self.moved = True
-        self.resize(one, 0)
-        self.resize(other, 0)
-        first = (one.id, one.size)
-        one.load(other.id, other.size)
-        other.load(*first)
+        self._count_again(one)
+        self._count_again(other)
+        first = one.counts
+        one.load(other.counts)
+        other.load(first)
         for index, key in changed:
             self.touch(self.databases[index], key)
 
@@ -465,6 +517,7 @@ class Keyspace:
             if database is not None and record is not None:
                 entry = Entry.decode(record)
                 if entry.expires == expires:
+                    self._discount(database, expires)
                     entry.expires = 0  # its place in the queue is taken already
                     self._expire(database, key, entry)
         return len(due)

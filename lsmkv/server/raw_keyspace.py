@@ -31,6 +31,8 @@ class RawKeyspace(Keyspace):
     def find(self, database: Database, key: bytes, kind: int = 0) -> Entry | None:
         """A key as an entry: a string without expiry.  Costs a Get."""
         value = self.records.get(key)
+        if self.counting:
+            self.note_lookup(value is not None)
         return None if value is None else Entry(STRING, rest=value)
 
     def recover(self) -> None:

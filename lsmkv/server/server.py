@@ -203,7 +203,7 @@ class Server:
             work = [self._refresh()]
         else:
             work = [engine.syncs.every_second(), engine.tidy()]
-        work.append(self._disconnect_idle())
+        work.append(self._every_second())
         self._tasks = [loop.create_task(one) for one in work]
 
     def _reserve_descriptors(self) -> Room:
@@ -328,20 +328,25 @@ class Server:
     ) -> None:
         await self.stop()
 
-    async def _disconnect_idle(self) -> None:
+    async def _every_second(self) -> None:
         while True:
             await asyncio.sleep(1)
-            timeout = self.settings.timeout
-            if timeout:
-                now = time.monotonic()
-                for session in list(self.engine.sessions.values()):
-                    idle = now - session.last_active > timeout
-                    listens = session.subscribed or session.monitoring
-                    waits = session.wait or session.evaluating or session.postponed
-                    if idle and session.closing:
-                        session.disconnect()  # the client does not read the rest of its replies
-                    elif idle and not (waits or listens):
-                        session.close()
+            self.engine.rates.sample(self.engine.totals)
+            self._disconnect_idle()
+
+    def _disconnect_idle(self) -> None:
+        timeout = self.settings.timeout
+        if timeout == 0:
+            return
+        now = time.monotonic()
+        for session in list(self.engine.sessions.values()):
+            idle = now - session.last_active > timeout
+            listens = session.subscribed or session.monitoring
+            waits = session.wait or session.evaluating or session.postponed
+            if idle and session.closing:
+                session.disconnect()  # the client does not read the rest of its replies
+            elif idle and not (waits or listens):
+                session.close()
 
     async def _refresh(self) -> None:
         """Follow the writer of a store that is open for reading only."""

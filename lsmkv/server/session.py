@@ -14,10 +14,15 @@ from lsmkv.server.blocking import Wait, Waits
 from lsmkv.server.command import Command, Table
 from lsmkv.server.cursors import Cursors
 from lsmkv.server.database import Database
+from lsmkv.server.errors import Errors
 from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.latency import Latencies
 from lsmkv.server.pause import Pause
+from lsmkv.engine.env.process_memory import resident
 from lsmkv.server.pubsub import Channels
+from lsmkv.server.rates import Rates, Totals
 from lsmkv.server.resp import Push, Reply, Simple, encode
+from lsmkv.server.saves import Saves
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import SlowLog
 from lsmkv.server.sources import Script, Sources
@@ -44,8 +49,14 @@ class Service(ABC):
         self.cursors = Cursors(space)
         self.sources = Sources(space)
         self.slow = SlowLog(settings)
+        self.latencies = Latencies()
+        self.errors = Errors()
+        self.rates = Rates()
         self.monitors: set[Session] = set()
         self.started = time.time()
+        self.first_memory = resident()
+        """The memory of the process when the service started, in bytes."""
+        self.saves = Saves()
         self.run_id = secrets.token_hex(20)
         """Distinguishes one run of a server from all others."""
         self.connections = 0
@@ -53,8 +64,6 @@ class Service(ABC):
         self.commands = 0
         self.bytes_in = 0
         self.bytes_out = 0
-        self.hits = 0
-        self.misses = 0
         self.failure = ""
         """Why the last tick could not be written; empty after a success."""
         self.executing = False
@@ -69,6 +78,11 @@ class Service(ABC):
         self.on_shutdown: Callable[[], None] = _nothing
         self.schedule: Callable[[Callable[[], None]], object] = _call
         """Schedules a call of a function in the next tick."""
+
+    @property
+    def totals(self) -> Totals:
+        """Commands that ran, bytes received and sent: what ``rates`` samples."""
+        return self.commands, self.bytes_in, self.bytes_out
 
     def announce(self, channel: bytes, message: bytes) -> None:
         """Publish what has happened to a key.  It is sent if the tick's changes are written."""

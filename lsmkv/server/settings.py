@@ -13,7 +13,14 @@ from lsmkv.server.resp import CommandError
 Sync = Literal["always", "everysec", "no"]
 _MOST = 2**63 - 1
 _UNITS = {"": 1, "b": 1, "k": 1000, "kb": 1024, "m": 10**6, "mb": 2**20, "g": 10**9, "gb": 2**30}
-_ALWAYS = {"cluster-enabled": "no", "daemonize": "no", "replicaof": "", "slaveof": ""}
+_ALWAYS = {
+    "cluster-enabled": "no",
+    "daemonize": "no",
+    "latency-tracking": "yes",
+    "latency-tracking-info-percentiles": "50 99 99.9",
+    "replicaof": "",
+    "slaveof": "",
+}
 """Settings that clients ask for, and that are fixed in this server."""
 _IMMUTABLE = {"cluster-enabled", "daemonize", "databases", "unixsocket", "unixsocketperm"}
 _PROTECTED = {"dir"}
@@ -34,6 +41,7 @@ _NUMBERS = {
     "busy-reply-threshold": _Number("script_time_limit", 0, _MOST),
     "client-query-buffer-limit": _Number("query_buffer_limit", 2**20, _MOST, in_bytes=True),
     "hll-sparse-max-bytes": _Number("hll_sparse_most", 0, _MOST, in_bytes=True),
+    "latency-monitor-threshold": _Number("latency_threshold", 0, _MOST),
     "lua-time-limit": _Number("script_time_limit", 0, _MOST),  # its name before Redis 7
     "maxclients": _Number("maxclients", 1, 2**32 - 1),
     "proto-max-bulk-len": _Number("max_bulk", 2**20, _MOST, in_bytes=True),
@@ -86,6 +94,11 @@ class Settings:
     slowlog_slower_than: int = 10_000
     """Microseconds; negative turns the slow log off."""
     slowlog_length: int = 128
+    latency_threshold: int = 0
+    """Milliseconds from which LATENCY notes an event; 0: never.  CONFIG's
+    ``latency-monitor-threshold``."""
+    notable: int = field(default=0, init=False)
+    """Nanoseconds from which a command is in the slow log, or noted by LATENCY."""
     fixed: dict[str, str] = field(default_factory=dict)
     """Further settings that CONFIG GET shows and CONFIG SET refuses to change."""
 
@@ -96,6 +109,15 @@ class Settings:
             )
         if self.maxclients < 1:
             raise ValueError("maxclients must be at least 1")
+        self._find_notable()
+
+    def _find_notable(self) -> None:
+        limits = [_MOST]
+        if self.slowlog_slower_than >= 0:
+            limits.append(self.slowlog_slower_than * 1000)
+        if self.latency_threshold:
+            limits.append(self.latency_threshold * 1_000_000)
+        self.notable = min(limits)
 
     def shown(self) -> dict[str, str]:
         """Every setting with its value as text."""
@@ -132,6 +154,7 @@ class Settings:
         for attribute, parsed in changes:
             if attribute:
                 setattr(self, attribute, parsed)
+        self._find_notable()
 
     def _parsed(self, name: str, value: str) -> tuple[str, object]:
         """The attribute of a setting that may change, and the value for it."""

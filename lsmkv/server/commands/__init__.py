@@ -10,6 +10,7 @@ from lsmkv.server.commands import (
     clients,
     connection,
     consumer_groups,
+    diagnosis,
     hashes,
     hyperloglogs,
     introspection,
@@ -35,9 +36,10 @@ __all__ = ["COMMANDS", "MODULES"]
 
 # fmt: off
 MODULES = (
-    admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, hashes, hyperloglogs,
-    introspection, keys, lists, pubsub, raw, scripts, sets, sorted_set_algebra, sorted_set_ranges,
-    sorted_sets, sorting, stream_info, stream_reading, streams, strings, transactions,
+    admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, diagnosis, hashes,
+    hyperloglogs, introspection, keys, lists, pubsub, raw, scripts, sets, sorted_set_algebra,
+    sorted_set_ranges, sorted_sets, sorting, stream_info, stream_reading, streams, strings,
+    transactions,
 )
 # fmt: on
 """The modules that register commands."""

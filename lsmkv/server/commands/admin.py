@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lsmkv.engine.errors import Error
-from lsmkv.server.command import MISSING
+from lsmkv.server.command import MISSING, every
 from lsmkv.server.globs import matcher
 from lsmkv.server.info import describe
 from lsmkv.server.numbers import to_int, to_int_from
@@ -64,12 +64,11 @@ def config_set(session: Session, args: list[bytes]) -> Reply:
 def config_resetstat(session: Session, args: list[bytes]) -> Reply:
     """Reset the counters of INFO to 0."""
     service = session.service
-    service.commands = service.bytes_in = service.bytes_out = service.hits = service.misses = 0
-    service.space.expired = service.refused_connections = 0
-    for one in service.table.values():
-        for counted in (one, *one.subcommands.values()):
-            counted.calls = counted.failed = counted.rejected = 0
-            counted.microseconds = 0.0
+    service.commands = service.bytes_in = service.bytes_out = service.refused_connections = 0
+    service.space.expired = service.space.hits = service.space.misses = 0
+    service.errors.forget()
+    for one in every(service.table):
+        one.forget_calls()
     return OK
 
 
@@ -143,6 +142,7 @@ def _synced(session: Session) -> None:
     except (Error, OSError) as error:
         service.fail("sync failed", error)
         raise CommandError(f"ERR {error}") from None
+    service.saves.end(service.saves.written)
 
 
 @command("SAVE", 1, "admin no_multi", group="server")
@@ -182,8 +182,8 @@ def bgrewriteaof(session: Session, args: list[bytes]) -> Reply:
 
 @command("LASTSAVE", 1, "fast", group="server")
 def lastsave(session: Session, args: list[bytes]) -> Reply:
-    """Return when the server started: later writes are in its log."""
-    return int(session.service.started)
+    """Return when a sync ended last, by SAVE or by itself, or when the server started."""
+    return session.service.saves.time
 
 
 @command("WAIT", 3, "", group="generic")
@@ -239,8 +239,7 @@ for _what, _names in {
     "client-side caching": "CLIENT|CACHING CLIENT|GETREDIR CLIENT|TRACKING CLIENT|TRACKINGINFO",
     "debugger of scripts": "SCRIPT|DEBUG",
     "longest common subsequence": "LCS",
-    "latency monitor: see SLOWLOG": "LATENCY",
-    "report on memory: see INFO": "MEMORY|DOCTOR MEMORY|MALLOC-STATS MEMORY|PURGE MEMORY|STATS",
+    "graph of delays: see LATENCY HISTORY": "LATENCY|GRAPH",
     "debugging commands": "DEBUG",
     "art": "LOLWUT",
 }.items():
