@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from lsmkv.engine.env.base import Directory
 from lsmkv.engine.env.local import LocalEnv
+from lsmkv.engine.env.process_memory import installed, peak, resident
 from lsmkv.engine.format.filenames import LOCK
 from lsmkv.engine.util.search import IS_COMPILED
 from lsmkv.server.command import every
 from lsmkv.server.database import Database
-from lsmkv.engine.env.process_memory import installed, peak, resident
 
 try:
     import resource
@@ -95,10 +95,11 @@ def _clients(service: Service) -> Fields:
 
 def _memory(service: Service) -> Fields:
     """``used_memory`` is what the process has in memory, since Python reports nothing closer."""
-    used, most, lua = resident(), peak(), service.scripts.memory
+    used, lua = resident(), service.scripts.memory
+    first = service.first_memory
+    most = max(peak(), used, first)  # the system's own figure lags
     stats = service.db.stats()
     data = stats.memtable_bytes + stats.block_cache_bytes
-    first = service.first_memory
     return {
         "used_memory": used,
         "used_memory_human": human(used),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from lsmkv.engine.db.db import DB
+from lsmkv.engine.env.process_memory import resident
 from lsmkv.server.blocking import Wait, Waits
 from lsmkv.server.command import Command, Table
 from lsmkv.server.cursors import Cursors
@@ -18,7 +19,6 @@ from lsmkv.server.errors import Errors
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.latency import Latencies
 from lsmkv.server.pause import Pause
-from lsmkv.engine.env.process_memory import resident
 from lsmkv.server.pubsub import Channels
 from lsmkv.server.rates import Rates, Totals
 from lsmkv.server.resp import Push, Reply, Simple, encode

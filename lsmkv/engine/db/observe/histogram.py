@@ -130,7 +130,7 @@ def bucket_of(nanoseconds: int) -> int:
     """
     if nanoseconds < _EXACT:
         return max(0, nanoseconds)
-    if nanoseconds > _LONGEST:
+    if nanoseconds > _LONGEST:  # noqa: PLR1730 - min() takes as long as the rest
         nanoseconds = _LONGEST
     shift = nanoseconds.bit_length() - 6
     return _PARTS * shift + (nanoseconds >> shift)
