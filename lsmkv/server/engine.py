@@ -73,11 +73,13 @@ class Engine(Service):
         session = Session(self, self.connections, address, local)
         session.authenticated = not self.settings.password
         self.sessions[session.id] = session
+        _log.debug("connected", extra=_of(session))
         return session
 
     def close_session(self, session: Session) -> None:
         """Close a session whose connection is gone or must go.  A second call has no effect."""
-        self.sessions.pop(session.id, None)
+        if self.sessions.pop(session.id, None) is not None:
+            _log.debug("disconnected", extra=_of(session))
         self.waits.remove(session)
         self.pause.remove(session)
         self.channels.leave_all(session)
@@ -147,7 +149,7 @@ class Engine(Service):
         try:
             session.reply(reply)
         except Exception:
-            _log.exception("%s has made no reply", found.name)
+            _log.exception("%s has made no reply", found.name, extra=_of(session))
             session.reply(CommandError(_INTERNAL))
         if self.space.uncertain and len(session.out) > at:
             if found.writes or found.runs_script:
@@ -183,12 +185,12 @@ class Engine(Service):
         except Error as failure:  # another name: compiled, one has the type of its first use
             self.space.undo()
             found.failed += 1
-            _log.error("%s: %s", found.name, failure)
+            _log.error("%s: %s", found.name, failure, extra=_of(session))
             reply = CommandError(f"ERR {type(failure).__name__}: {failure}")
         except Exception:
             self.space.undo()
             found.failed += 1
-            _log.exception("%s failed", found.name)
+            _log.exception("%s failed", found.name, extra=_of(session))
             reply = CommandError(_INTERNAL)
         space.reading = space.counting = False
         nanoseconds = time.perf_counter_ns() - started
@@ -255,7 +257,7 @@ class Engine(Service):
     def _suspect(self, session: Session) -> None:
         """Close the connection of a web browser: a web page wrote the requests, not its user."""
         session.closing = True
-        self._log_seldom("security", _SECURITY, session.address)
+        self._log_seldom("security", _SECURITY, session.address, session=session)
 
     def show(self, session: Session, found: Command, request: list[bytes]) -> None:
         """Show a command that ran to the clients that monitor, unless it is an admin command, or
@@ -405,13 +407,13 @@ class Engine(Service):
         try:
             session.send(data)
         except Exception:
-            _log.exception("sending to %s failed", session.address)
+            _log.exception("sending to %s failed", session.address, extra=_of(session))
             disconnect = session.disconnect
             self.close_session(session)
             try:
                 disconnect()
             except Exception:
-                _log.exception("disconnecting %s failed", session.address)
+                _log.exception("disconnecting %s failed", session.address, extra=_of(session))
 
     def _refuse(self, touched: list[Session], error: Exception) -> None:
         """The tick was not written: answer its writes with an error, and run its reads again."""
@@ -450,12 +452,14 @@ class Engine(Service):
             self._log_seldom("recovered", "writes work again after: %s", self.failure)
             self.failure = ""
 
-    def _log_seldom(self, kind: str, text: str, *values: object) -> None:
+    def _log_seldom(
+        self, kind: str, text: str, *values: object, session: Session | None = None
+    ) -> None:
         """Log a message that could repeat with every tick, at most once a minute."""
         now = time.monotonic()
         if now - self._logged.get(kind, -_QUIET) >= _QUIET:
             self._logged[kind] = now
-            _log.error(text, *values)
+            _log.error(text, *values, extra=None if session is None else _of(session))
 
     def _fail_to_sync(self, error: BaseException) -> CommandError:
         self.fail("sync failed", error)
@@ -513,6 +517,11 @@ class Engine(Service):
         if self.space.has_changes:
             self._commit_soon()
         return busy
+
+
+def _of(session: Session) -> dict[str, object]:
+    """What a line of the log says of a client."""
+    return {"client": session.address}
 
 
 def _nothing() -> None:

@@ -76,6 +76,7 @@ def _server(service: Service) -> Fields:
         "uptime_in_seconds": seconds,
         "uptime_in_days": seconds // 86400,
         "executable": sys.executable,
+        "config_file": service.settings.config_file,
     }
 
 

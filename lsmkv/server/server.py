@@ -118,6 +118,7 @@ class Server:
         if tls_port is not None:
             files = [os.fsdecode(one) for one in (tls_cert_file, tls_key_file, tls_ca_cert_file)]
             self._tls = TLS(files[0], files[1], files[2], tls_auth_clients)
+        self._context: ssl.SSLContext | None = None
         self.unix_socket = None if unix_socket is None else os.fsdecode(unix_socket)
         self._unix_socket_mode = unix_socket_mode
         self.raw = raw
@@ -163,7 +164,7 @@ class Server:
         files open that no client could be served.
         """
         room = self._reserve_descriptors()
-        context = None if self._tls is None else self._tls.context()
+        context = self._context = None if self._tls is None else self._tls.context()
         db = await self._open_when_unlocked(room.tables)
         try:
             keyspace, table = (RawKeyspace, RAW_COMMANDS) if self.raw else (Keyspace, COMMANDS)
@@ -293,6 +294,15 @@ class Server:
         """Wait for the command SHUTDOWN, or for a call of :meth:`shut_down`."""
         assert self._stopping is not None
         await self._stopping.wait()
+
+    def reload_certificates(self) -> None:
+        """Read the certificate and its key again: new connections get them.
+
+        Raises what :meth:`start` raises for them; the earlier ones stay in use.
+        """
+        if self._tls is not None and self._context is not None:
+            self._tls.context()  # checks them
+            self._tls.load(self._context)
 
     def shut_down(self) -> None:
         """End :meth:`serve_until_shutdown`.  Signal handlers may call it."""

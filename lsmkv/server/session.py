@@ -71,13 +71,17 @@ class Service(ABC):
         self.busy: Evaluation | None = None
         """The script that runs in a thread.  Until it ends no command runs, and no tick is written.
         """
-        space.events.select(settings.events)
+        self._apply_settings()
+        settings.on_change.append(self._apply_settings)
         space.events.send = self.announce
         self.deferred: list[tuple[Session, list[Reply]]] | None = None
         """The messages that a script has sent, while one runs: they leave when it ends."""
         self.on_shutdown: Callable[[], None] = _nothing
         self.schedule: Callable[[Callable[[], None]], object] = _call
         """Schedules a call of a function in the next tick."""
+
+    def _apply_settings(self) -> None:
+        self.space.events.select(self.settings.events)
 
     @property
     def totals(self) -> Totals:

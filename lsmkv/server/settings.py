@@ -52,6 +52,9 @@ _NUMBERS = {
     "tcp-keepalive": _Number("tcp_keepalive", 0, 2**31 - 1),
     "timeout": _Number("timeout", 0, 2**31 - 1),
 }
+_LOG_LEVELS = ("debug", "verbose", "notice", "warning")
+ALIASES = {"lua-time-limit": "busy-reply-threshold"}
+"""Older names of settings."""
 _LIMITS = "client-output-buffer-limit"
 
 
@@ -99,6 +102,15 @@ class Settings:
     ``latency-monitor-threshold``."""
     notable: int = field(default=0, init=False)
     """Nanoseconds from which a command is in the slow log, or noted by LATENCY."""
+    log_level: str = "warning"
+    """``debug``, ``verbose``, ``notice`` or ``warning``: CONFIG's ``loglevel``, for programs that
+    set up logging by it."""
+    config_file: str = ""
+    """The path of the configuration file; empty if there is none."""
+    rewrite_config: Callable[[], None] | None = None
+    """Writes the settings into that file.  Raises ``OSError``."""
+    on_change: list[Callable[[], None]] = field(default_factory=list)
+    """Called after each change."""
     fixed: dict[str, str] = field(default_factory=dict)
     """Further settings that CONFIG GET shows and CONFIG SET refuses to change."""
 
@@ -121,12 +133,15 @@ class Settings:
 
     def shown(self) -> dict[str, str]:
         """Every setting with its value as text."""
+        return {**_ALWAYS, **self.fixed, **self.changeable()}
+
+    def changeable(self) -> dict[str, str]:
+        """The settings that may change while the server runs, with their values as text."""
         numbers = {name: str(getattr(self, one.attribute)) for name, one in _NUMBERS.items()}
         return {
-            **_ALWAYS,
-            **self.fixed,
             **numbers,
             "appendfsync": self.appendfsync,
+            "loglevel": self.log_level,
             "notify-keyspace-events": shown_classes(self.events),
             _LIMITS: f"normal 0 0 0 slave 0 0 0 pubsub {self.pubsub_limit} 0 0",
             "protected-mode": "yes" if self.protected_mode else "no",
@@ -155,6 +170,8 @@ class Settings:
             if attribute:
                 setattr(self, attribute, parsed)
         self._find_notable()
+        for call in self.on_change:
+            call()
 
     def _parsed(self, name: str, value: str) -> tuple[str, object]:
         """The attribute of a setting that may change, and the value for it."""
@@ -169,6 +186,11 @@ class Settings:
                     choices = "everysec, always, no"
                     raise _refused(name, f"argument(s) must be one of the following: {choices}")
                 return "appendfsync", value.lower()
+            case "loglevel":
+                if value.lower() not in _LOG_LEVELS:
+                    choices = ", ".join(_LOG_LEVELS)
+                    raise _refused(name, f"argument(s) must be one of the following: {choices}")
+                return "log_level", value.lower()
             case "notify-keyspace-events":
                 try:
                     return "events", parse_classes(value)

@@ -54,9 +54,7 @@ def config_set(session: Session, args: list[bytes]) -> Reply:
     if len(args) % 2:
         raise syntax_error()
     words = [word.decode("utf-8", "surrogateescape") for word in args[2:]]
-    settings = session.service.settings
-    settings.change(list(zip(words[::2], words[1::2], strict=True)))
-    session.space.events.select(settings.events)
+    session.service.settings.change(list(zip(words[::2], words[1::2], strict=True)))
     return OK
 
 
@@ -74,8 +72,15 @@ def config_resetstat(session: Session, args: list[bytes]) -> Reply:
 
 @command("CONFIG REWRITE", 2, "admin", group="server")
 def config_rewrite(session: Session, args: list[bytes]) -> Reply:
-    """Return an error: there is no file of settings."""
-    raise CommandError("ERR The server is running without a config file")
+    """Write the settings into the configuration file.  Comments and other lines stay."""
+    rewrite = session.service.settings.rewrite_config
+    if rewrite is None:
+        raise CommandError("ERR The server is running without a config file")
+    try:
+        rewrite()
+    except OSError as error:
+        raise CommandError(f"ERR Rewriting config file: {error.strerror}") from None
+    return OK
 
 
 container("SLOWLOG", group="server")
