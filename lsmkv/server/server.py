@@ -7,7 +7,7 @@ import logging
 import os
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Never, Self
 
@@ -24,6 +24,8 @@ from lsmkv.server.database import DATABASES
 from lsmkv.server.descriptors import Room, reserve
 from lsmkv.server.engine import Engine
 from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.metrics import MetricsPage
+from lsmkv.server.queue_depths import QueueDepths
 from lsmkv.server.raw_keyspace import RawKeyspace
 from lsmkv.server.settings import Settings, Sync
 from lsmkv.server.tls import TLS, AuthClients
@@ -79,6 +81,8 @@ class Server:
         raw: bool = False,
         read_only: bool = False,
         refresh_seconds: float = 1.0,
+        metrics_port: int | None = None,
+        queues: Sequence[str] = (),
         **options: Any,
     ) -> None:
         """Prepare a server of the store ``path``, or ``":memory:"``.
@@ -95,6 +99,10 @@ class Server:
         another process may write, and looks for new writes every ``refresh_seconds``.  ``options``
         are those of :class:`lsmkv.DB`.  The store is made if it does not exist.
 
+        ``metrics_port`` is a port of ``host`` that answers HTTP requests for ``/metrics``, for
+        Prometheus, without a password.  ``queues`` are the names of keys whose length is shown
+        there; without any, the queues of Celery, RQ, Dramatiq and Huey are found.
+
         ``maxclients`` and ``max_open_files`` are as large as the descriptors of this process allow.
         ``start`` raises the process's limit if it may, and logs a warning if there must be fewer
         clients.
@@ -105,6 +113,8 @@ class Server:
             raise ValueError("a server needs a host, a Unix socket, or both")
         if host is None and tls_port is not None:
             raise ValueError("tls_port needs a host")
+        if host is None and metrics_port is not None:
+            raise ValueError("metrics_port needs a host")
         if refresh_seconds <= 0:
             raise ValueError("refresh_seconds must be more than 0")
         self.path = os.fsdecode(path)
@@ -114,6 +124,10 @@ class Server:
         """The port without TLS; after ``start``, the port that is in use."""
         self.tls_port = tls_port
         """The port for TLS; after ``start``, the port that is in use.  None if there is none."""
+        self.metrics_port = metrics_port
+        """The port for ``/metrics``; after ``start``, the port that is in use."""
+        self._queue_names = [name.encode("utf-8", "surrogateescape") for name in queues]
+        self._queues: QueueDepths | None = None
         self._tls: TLS | None = None
         if tls_port is not None:
             files = [os.fsdecode(one) for one in (tls_cert_file, tls_key_file, tls_ca_cert_file)]
@@ -175,6 +189,7 @@ class Server:
             self._stopping = asyncio.Event()
             engine.on_shutdown = self._stopping.set
             await self._listen(loop, lambda: Connection(engine), room.backlog, context)
+            await self._listen_for_metrics(engine)
         except BaseException:
             self._engine = None
             self._close_listeners()
@@ -248,6 +263,14 @@ class Server:
             bound = bind_unix_socket(self.unix_socket, self._unix_socket_mode)
             made = await loop.create_unix_server(protocol, sock=bound, backlog=backlog)
             self._listeners.append(made)
+
+    async def _listen_for_metrics(self, engine: Engine) -> None:
+        if self.metrics_port is not None:
+            self._queues = QueueDepths(engine.space, self._queue_names)
+            answer = MetricsPage(engine, self._queues).answer
+            listener = await asyncio.start_server(answer, self.host, self.metrics_port)
+            self._listeners.append(listener)
+            self.metrics_port = listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """Run the requests that were received, send the replies, sync, and close the store.
@@ -342,7 +365,17 @@ class Server:
         while True:
             await asyncio.sleep(1)
             self.engine.rates.sample(self.engine.totals)
+            self._look_at_queues()
             self._disconnect_idle()
+
+    def _look_at_queues(self) -> None:
+        if self._queues is None or self.engine.is_busy() or self.raw:
+            return  # no script may see what another reads, and a raw store has no queues
+        try:
+            self._queues.look()
+        except (Error, OSError) as error:
+            _log.warning("looking at queues failed: %s", error)
+        self.engine.space.records.touched = False
 
     def _disconnect_idle(self) -> None:
         timeout = self.settings.timeout

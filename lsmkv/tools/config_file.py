@@ -15,6 +15,8 @@ _OPTIONS = {
     "bind": "host",
     "dir": "directory",
     "logfile": "logfile",
+    "metrics-port": "metrics_port",
+    "queues": "queues",
     "maxclients": "maxclients",
     "port": "port",
     "protected-mode": "protected_mode",

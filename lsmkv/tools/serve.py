@@ -86,6 +86,12 @@ def serve(
     timeout: int = option(0, "SECONDS", "Disconnect idle clients; 0: never.", min=0),
     raw: bool = flag("Serve an ordinary store's keys as strings.", "--raw"),
     read_only: bool = flag("Write nothing, and follow the store's writer.", "--read-only"),
+    metrics_port: int | None = option(
+        None, "N", "Answer Prometheus on this port; 0 takes a free one.", min=0, max=65535
+    ),
+    queues: str = option(
+        "", "NAMES", "Keys, separated by commas, whose length /metrics shows; or those it knows."
+    ),
     logfile: str = option("", "FILE", "Log to this file instead of stderr."),
     log_json: bool = flag("Log in JSON, an object a line.", "--log-json"),
     refresh: float = option(1.0, "SECONDS", "How often --read-only looks at the store.", min=0.01),
@@ -103,7 +109,7 @@ def serve(
     What --config names may have DIR (as dir) and all settings of CONFIG; the command line comes
     first. SIGHUP reads it, and the TLS certificates, again.
 
-    JSON: "path", "host", "port", "tls_port", "unixsocket".
+    JSON: "path", "host", "port", "tls_port", "unixsocket", "metrics_port".
     """
     if sys.platform == "win32" and unix_socket is not None:
         raise ValueError("--unixsocket needs a system with Unix sockets: Windows has --port alone")
@@ -128,6 +134,8 @@ def serve(
         raw=raw,
         read_only=read_only,
         refresh_seconds=refresh,
+        metrics_port=metrics_port,
+        queues=[name for name in queues.split(",") if name],
     )
     file = _configs.pop() if config is not None else None
     log_to(logfile, log_json)
@@ -214,6 +222,7 @@ def _announce(server: Server, as_json: bool) -> None:
             "port": server.port or None,
             "tls_port": server.tls_port,
             "unixsocket": server.unix_socket,
+            "metrics_port": server.metrics_port,
         }
         write_json(fields)
         sys.stdout.flush()

@@ -83,7 +83,7 @@ def test_json(tmp_path: Path) -> None:
         port = shown["port"]
         assert shown == {
             "path": str(path), "host": "127.0.0.1", "port": port, "tls_port": None,
-            "unixsocket": str(unix_socket),
+            "unixsocket": str(unix_socket), "metrics_port": None,
         }  # fmt: skip
         for client in (redis.Redis(port=port), redis.Redis(unix_socket_path=str(unix_socket))):
             with client:
