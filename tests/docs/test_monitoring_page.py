@@ -11,6 +11,8 @@ from observing import published
 from serving import an_engine
 
 from lsmkv import DB, SharedDB, metrics_text
+from lsmkv.server.metrics import server_metrics
+from lsmkv.server.queue_depths import QueueDepths
 from lsmkv.shared.system.local import SHARES
 
 PAGE = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
