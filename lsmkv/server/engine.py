@@ -15,6 +15,7 @@ from lsmkv.engine.db.db import DB
 from lsmkv.engine.errors import Error
 from lsmkv.server.admission import check_allowed, unknown_command
 from lsmkv.server.command import Command, Table
+from lsmkv.server.eviction import Eviction
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.quoting import quoted
 from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, encode
@@ -53,6 +54,7 @@ class Engine(Service):
     def __init__(self, db: DB, space: Keyspace, table: Table, settings: Settings) -> None:
         super().__init__(db, space, table, settings)
         self._writable = space.writable
+        """Whether every command that writes may run."""
         self._scheduled = False
         self._touched: list[Session] = []
         writable, saves = space.writable, self.saves
@@ -60,6 +62,8 @@ class Engine(Service):
         self._logged: dict[str, float] = {}
         """When each kind of trouble was last logged."""
         self.evaluator = self.scripts = Evaluator(self)
+        self.eviction = Eviction(space, settings)
+        settings.on_change.append(self.eviction.apply_settings)
         self._held_back: dict[Session, None] = {}
         """Clients whose requests wait for the end of a script."""
         self._withheld: list[Session] = []
@@ -498,6 +502,32 @@ class Engine(Service):
         self.space.probe()
         self.commit()
         return not self.space.failing
+
+    def refuse_growth(self, refused: bool) -> None:
+        """Refuse commands that make the store grow, or run them again."""
+        if refused and not self.full:
+            limit = self.settings.max_disk
+            self._log_seldom("full", "the store takes more than max-disk (%d bytes)", limit)
+        self.full = refused
+        self._writable = self.space.writable and not refused
+
+    def evict_once(self) -> bool:
+        """Evict some keys.  Returns whether more are to be evicted, and there are any."""
+        started = time.perf_counter_ns()
+        try:
+            if self.space.stale:
+                self.space.recover()
+            more = self.eviction.step()
+        except BaseException:
+            self.space.undo()
+            raise
+        self.space.keep()
+        self.note_latency("eviction-cycle", time.perf_counter_ns() - started)
+        if self.space.ready:
+            self.waits.serve()
+        if self.space.has_changes:
+            self._commit_soon()
+        return more
 
     def tidy_once(self, limit: int = _STEP) -> bool:
         """Do one step.  Returns whether there is more to do."""

@@ -115,9 +115,9 @@ def _memory(service: Service) -> Fields:
         "used_memory_dataset_perc": f"{100 * data / max(used - first, data, 1):.2f}%",
         "total_system_memory": installed(),
         "total_system_memory_human": human(installed()),
-        "maxmemory": 0,
-        "maxmemory_human": "0B",
-        "maxmemory_policy": "noeviction",
+        "maxmemory": service.settings.max_disk,
+        "maxmemory_human": human(service.settings.max_disk),
+        "maxmemory_policy": service.settings.eviction,
         "mem_fragmentation_ratio": "1.00",
         "mem_clients_normal": sum(one.unsent + one.unread() for one in service.sessions.values()),
         "mem_allocator": "libc",
@@ -178,7 +178,7 @@ def _stats(service: Service) -> Fields:
         "instantaneous_output_kbps": f"{sent / 1024:.2f}",
         "rejected_connections": service.refused_connections,
         "expired_keys": service.space.expired,
-        "evicted_keys": 0,
+        "evicted_keys": service.space.evicted,
         "keyspace_hits": service.space.hits,
         "keyspace_misses": service.space.misses,
         "pubsub_channels": len(service.channels.channels),
@@ -316,6 +316,7 @@ def _lsmkv(service: Service) -> Fields:
         "write_amplification": f"{stats.write_amplification:.2f}",
     }
     fields |= _disk(service)
+    fields["disk_full"] = int(service.full)
     fields["owner"] = _owner(service)
     for number, level in enumerate(stats.levels):
         if level.files:

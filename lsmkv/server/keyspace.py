@@ -37,6 +37,7 @@ from lsmkv.server.read_ahead import ReadAhead
 from lsmkv.server.records import Records
 from lsmkv.server.removed_ranges import RemovedRanges
 from lsmkv.server.resp import wrong_type
+from lsmkv.server.usage import Usage
 
 _PLAIN_STRING = bytes((STRING,))
 
@@ -80,6 +81,10 @@ class Keyspace:
         self.hits = 0
         self.misses = 0
         """Lookups of keys that exist, and of others, since the start; only those of reads."""
+        self.evicted = 0
+        """Keys that were evicted since the start."""
+        self.usage: Usage | None = None
+        """Which keys are used, if eviction asks for it."""
         self.counting = False
         """Whether the running command looks keys up to read them: so they count, and a miss is an
         event."""
@@ -124,6 +129,11 @@ class Keyspace:
     def stores_cursors(self) -> bool:
         """Whether cursors are records of the store."""
         return self.writable
+
+    @property
+    def evictable(self) -> bool:
+        """Whether keys can be evicted."""
+        return True
 
     @property
     def garbage_ranges(self) -> int:
@@ -273,13 +283,16 @@ class Keyspace:
 
     def string(self, database: Database, key: bytes) -> bytes | None:
         """The value of a string; None if the key does not exist; ``WRONGTYPE`` for another kind."""
-        record = self.records.get(database.prefix + key)
+        name = database.prefix + key
+        record = self.records.get(name)
         if record is None:
             self.miss(database, key)
             return None
         if record[0] == STRING:
             if self.counting:
                 self.hits += 1
+            if self.usage is not None:
+                self.usage.note(name)
             return record[1:]
         entry = self.find(database, key, STRING)
         return None if entry is None else entry.rest
@@ -302,6 +315,8 @@ class Keyspace:
             return None
         if self.counting:
             self.hits += 1
+        if self.usage is not None:
+            self.usage.note(database.prefix + key)
         if kind and entry.kind != kind:
             raise wrong_type()
         return entry
@@ -355,6 +370,8 @@ class Keyspace:
             self.records.put(name, head + value)
         else:
             self.records.put(name, _PLAIN_STRING + value)
+        if self.usage is not None:
+            self.usage.note(name)
         self.touch(database, key)
 
     def remove(self, database: Database, key: bytes, entry: Entry, swept: bool = False) -> None:

@@ -24,6 +24,11 @@ class RawKeyspace(Keyspace):
         return False
 
     @property
+    def evictable(self) -> bool:
+        """False: the store may hold anything."""
+        return False
+
+    @property
     def garbage_ranges(self) -> int:
         """0: no key has elements."""
         return 0

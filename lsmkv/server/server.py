@@ -22,12 +22,13 @@ from lsmkv.server.commands.raw import RAW_COMMANDS
 from lsmkv.server.connection import Connection
 from lsmkv.server.database import DATABASES
 from lsmkv.server.descriptors import Room, reserve
+from lsmkv.server.disk_limit import DiskLimit
 from lsmkv.server.engine import Engine
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.metrics import MetricsPage
 from lsmkv.server.queue_depths import QueueDepths
 from lsmkv.server.raw_keyspace import RawKeyspace
-from lsmkv.server.settings import Settings, Sync
+from lsmkv.server.settings import Settings, Sync, parse_size
 from lsmkv.server.tls import TLS, AuthClients
 
 DEFAULT_PORT = 6379
@@ -78,6 +79,8 @@ class Server:
         protected_mode: bool = True,
         maxclients: int = 10_000,
         timeout: int = 0,
+        max_disk: int | str = 0,
+        maxmemory_policy: str = "noeviction",
         raw: bool = False,
         read_only: bool = False,
         refresh_seconds: float = 1.0,
@@ -94,6 +97,10 @@ class Server:
         ``tls_port`` is a port for TLS.  It needs ``tls_cert_file``, and ``tls_key_file`` unless
         that file has the key, in PEM.  With ``tls_ca_cert_file`` clients must have a certificate
         of these authorities, unless ``tls_auth_clients`` is ``"optional"`` or ``"no"``.
+
+        ``max_disk`` is a limit in bytes, or text such as ``"10gb"``, for the store's size on disk.
+        Beyond it keys are evicted by ``maxmemory_policy``, or commands that make the store grow are
+        refused.
 
         ``raw`` serves an ordinary store's keys as strings.  ``read_only`` serves a store that
         another process may write, and looks for new writes every ``refresh_seconds``.  ``options``
@@ -128,6 +135,7 @@ class Server:
         """The port for ``/metrics``; after ``start``, the port that is in use."""
         self._queue_names = [name.encode("utf-8", "surrogateescape") for name in queues]
         self._queues: QueueDepths | None = None
+        self._limit: DiskLimit | None = None
         self._tls: TLS | None = None
         if tls_port is not None:
             files = [os.fsdecode(one) for one in (tls_cert_file, tls_key_file, tls_ca_cert_file)]
@@ -149,6 +157,8 @@ class Server:
             protected_mode=protected_mode,
             maxclients=maxclients,
             timeout=timeout,
+            max_disk=max_disk if isinstance(max_disk, int) else parse_size(max_disk),
+            eviction=maxmemory_policy,
         )
         self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -200,8 +210,6 @@ class Server:
             "bind": self.host or "",
             "databases": "1" if self.raw else str(DATABASES),
             "dir": self.path,
-            "maxmemory": "0",
-            "maxmemory-policy": "noeviction",
             "port": str(self.port if self._has_port else 0),
             "save": "",
             "tls-port": str(self.tls_port or 0),
@@ -218,7 +226,7 @@ class Server:
         if self.read_only:
             work = [self._refresh()]
         else:
-            work = [engine.syncs.every_second(), engine.tidy()]
+            work = [engine.syncs.every_second(), engine.tidy(), self._limit_disk(engine)]
         work.append(self._every_second())
         self._tasks = [loop.create_task(one) for one in work]
 
@@ -281,6 +289,8 @@ class Server:
         if engine is None:
             return
         self._close_listeners()
+        if self._limit is not None:
+            self._limit.end()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -367,6 +377,17 @@ class Server:
             self.engine.rates.sample(self.engine.totals)
             self._look_at_queues()
             self._disconnect_idle()
+
+    async def _limit_disk(self, engine: Engine) -> None:
+        limit = self._limit = DiskLimit(engine)
+        while True:
+            await asyncio.sleep(1)
+            try:
+                await limit.look()
+            except (Error, OSError) as error:
+                engine.fail("limiting the disk failed", error)
+            except Exception:  # otherwise the disk would fill without notice
+                _log.exception("limiting the disk failed")
 
     def _look_at_queues(self) -> None:
         if self._queues is None or self.engine.is_busy() or self.raw:

@@ -68,6 +68,9 @@ class Service(ABC):
         """Why the last tick could not be written; empty after a success."""
         self.executing = False
         """Whether a transaction that writes is running: if it fails, its messages are not sent."""
+        self.full = False
+        """Whether commands that make the store grow are refused: it takes more than ``max-disk``.
+        """
         self.busy: Evaluation | None = None
         """The script that runs in a thread.  Until it ends no command runs, and no tick is written.
         """

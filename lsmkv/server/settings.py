@@ -43,7 +43,10 @@ _NUMBERS = {
     "hll-sparse-max-bytes": _Number("hll_sparse_most", 0, _MOST, in_bytes=True),
     "latency-monitor-threshold": _Number("latency_threshold", 0, _MOST),
     "lua-time-limit": _Number("script_time_limit", 0, _MOST),  # its name before Redis 7
+    "max-disk": _Number("max_disk", 0, _MOST, in_bytes=True),
     "maxclients": _Number("maxclients", 1, 2**32 - 1),
+    "maxmemory": _Number("max_disk", 0, _MOST, in_bytes=True),  # its name in Redis
+    "maxmemory-samples": _Number("samples", 1, 64),
     "proto-max-bulk-len": _Number("max_bulk", 2**20, _MOST, in_bytes=True),
     "script-max-memory": _Number("script_memory", 2**20, 2**40, in_bytes=True),
     "slowlog-log-slower-than": _Number("slowlog_slower_than", -1, _MOST),
@@ -53,8 +56,12 @@ _NUMBERS = {
     "timeout": _Number("timeout", 0, 2**31 - 1),
 }
 _LOG_LEVELS = ("debug", "verbose", "notice", "warning")
-ALIASES = {"lua-time-limit": "busy-reply-threshold"}
-"""Older names of settings."""
+ALIASES = {"lua-time-limit": "busy-reply-threshold", "maxmemory": "max-disk"}
+"""Other names of settings."""
+_POLICIES = (
+    *("noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random"),
+    *("volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"),
+)
 _LIMITS = "client-output-buffer-limit"
 
 
@@ -77,6 +84,12 @@ class Settings:
     """Seconds without a request after which a client is disconnected; 0: never."""
     tcp_keepalive: int = 300
     """Seconds; 0 for none."""
+    max_disk: int = 0
+    """Bytes that the store may take on disk; 0: no limit."""
+    eviction: str = "noeviction"
+    """Which keys are removed beyond that: CONFIG's ``maxmemory-policy``."""
+    samples: int = 5
+    """One of so many keys is evicted: CONFIG's ``maxmemory-samples``."""
     max_bulk: int = 512 * 2**20
     """Bytes of the longest argument: CONFIG's ``proto-max-bulk-len``."""
     query_buffer_limit: int = 2**30
@@ -121,6 +134,10 @@ class Settings:
             )
         if self.maxclients < 1:
             raise ValueError("maxclients must be at least 1")
+        if self.max_disk < 0:
+            raise ValueError("max_disk must be at least 0")
+        if self.eviction not in _POLICIES:
+            raise ValueError(f"maxmemory_policy must be one of {', '.join(_POLICIES)}")
         self._find_notable()
 
     def _find_notable(self) -> None:
@@ -142,6 +159,7 @@ class Settings:
             **numbers,
             "appendfsync": self.appendfsync,
             "loglevel": self.log_level,
+            "maxmemory-policy": self.eviction,
             "notify-keyspace-events": shown_classes(self.events),
             _LIMITS: f"normal 0 0 0 slave 0 0 0 pubsub {self.pubsub_limit} 0 0",
             "protected-mode": "yes" if self.protected_mode else "no",
@@ -191,6 +209,11 @@ class Settings:
                     choices = ", ".join(_LOG_LEVELS)
                     raise _refused(name, f"argument(s) must be one of the following: {choices}")
                 return "log_level", value.lower()
+            case "maxmemory-policy":
+                if value.lower() not in _POLICIES:
+                    choices = ", ".join(_POLICIES)
+                    raise _refused(name, f"argument(s) must be one of the following: {choices}")
+                return "eviction", value.lower()
             case "notify-keyspace-events":
                 try:
                     return "events", parse_classes(value)
@@ -234,6 +257,18 @@ def _pubsub_limit(words: list[str], limit: int) -> int:
         if kind.lower() == "pubsub":
             limit = sizes[0] or 0
     return limit
+
+
+def parse_size(text: str) -> int:
+    """A number of bytes, which may have a unit.  ``ValueError`` if it is invalid.
+
+    >>> parse_size("10gb"), parse_size("3M")
+    (10737418240, 3000000)
+    """
+    size = _bytes(text)
+    if size is None:
+        raise ValueError(f"invalid size: {text!r} (such as 10gb)")
+    return size
 
 
 def _bytes(value: str) -> int | None:

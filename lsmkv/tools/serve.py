@@ -84,6 +84,12 @@ def serve(
     ),
     maxclients: int = option(10_000, "N", "The most connections at once.", min=1),
     timeout: int = option(0, "SECONDS", "Disconnect idle clients; 0: never.", min=0),
+    max_disk: str = option(
+        "0", "SIZE", "Evict keys, or refuse writes, beyond this size: such as 10gb; 0: no limit."
+    ),
+    maxmemory_policy: str = option(
+        "noeviction", "POLICY", "Which keys are evicted, as in Redis: such as allkeys-lru."
+    ),
     raw: bool = flag("Serve an ordinary store's keys as strings.", "--raw"),
     read_only: bool = flag("Write nothing, and follow the store's writer.", "--read-only"),
     metrics_port: int | None = option(
@@ -131,6 +137,8 @@ def serve(
         protected_mode=protected_mode,
         maxclients=maxclients,
         timeout=timeout,
+        max_disk=max_disk,
+        maxmemory_policy=maxmemory_policy,
         raw=raw,
         read_only=read_only,
         refresh_seconds=refresh,

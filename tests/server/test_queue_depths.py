@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from serving import Client
@@ -12,10 +11,10 @@ from lsmkv.server.queue_depths import QueueDepths
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    yield now
+    return now
 
 
 def depths(client: Client, *names: bytes) -> QueueDepths:

@@ -96,7 +96,8 @@ def test_json(tmp_path: Path) -> None:
 def test_options_reach_the_server(tmp_path: Path) -> None:
     unix_socket = str(tmp_path / "socket")
     options = ("--port", "-1", "--unixsocket", unix_socket, "--appendfsync", "always",
-               "--maxclients", "7", "--timeout", "9", "--no-protected-mode")  # fmt: skip
+               "--maxclients", "7", "--timeout", "9", "--no-protected-mode",
+               "--max-disk", "10gb", "--maxmemory-policy", "allkeys-lru")  # fmt: skip
     with started(":memory:", *options, LSMKV_SERVE_PASSWORD="secret") as (_, line):
         assert line == f"lsmkv: :memory: is served at {unix_socket} (Ctrl-C ends it)\n"
         stranger = redis.Redis(unix_socket_path=unix_socket)
@@ -106,9 +107,11 @@ def test_options_reach_the_server(tmp_path: Path) -> None:
             shown = client.config_get("*")
     assert {name: shown[name] for name in (
         "appendfsync", "maxclients", "timeout", "protected-mode", "port", "unixsocket",
+        "max-disk", "maxmemory", "maxmemory-policy",
     )} == {
         "appendfsync": "always", "maxclients": "7", "timeout": "9", "protected-mode": "no",
-        "port": "0", "unixsocket": unix_socket,
+        "port": "0", "unixsocket": unix_socket, "max-disk": str(10 * 2**30),
+        "maxmemory": str(10 * 2**30), "maxmemory-policy": "allkeys-lru",
     }  # fmt: skip
 
 
@@ -198,6 +201,8 @@ def test_what_it_refuses(tmp_path: Path) -> None:
     fails(lsm("serve", ordinary, "--port", "0"), "did not write", "--raw")
     assert not (tmp_path / "none").exists()
     fails(lsm("serve", tmp_path / "none", "--port", "0", "--raw"))
+    fails(lsm("serve", ":memory:", "--max-disk", "much"), "invalid size")
+    fails(lsm("serve", ":memory:", "--maxmemory-policy", "lru"), "must be one of noeviction")
     fails(lsm("serve", ":memory:", "--port", "-1"), "a server needs a host, a Unix socket, or both")
     fails(lsm("serve", ":memory:", "--port", "0", "--unixsocket", file), str(file))
     with socket.create_server(("127.0.0.1", 0)) as taken:

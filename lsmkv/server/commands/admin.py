@@ -63,7 +63,7 @@ def config_resetstat(session: Session, args: list[bytes]) -> Reply:
     """Reset the counters of INFO to 0."""
     service = session.service
     service.commands = service.bytes_in = service.bytes_out = service.refused_connections = 0
-    service.space.expired = service.space.hits = service.space.misses = 0
+    service.space.evicted = service.space.expired = service.space.hits = service.space.misses = 0
     service.errors.forget()
     for one in every(service.table):
         one.forget_calls()

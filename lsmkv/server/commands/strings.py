@@ -134,6 +134,8 @@ def mget(session: Session, args: list[bytes]) -> Reply:
             values.append(None)
         elif record[0] == STRING:
             space.hits += 1
+            if space.usage is not None:
+                space.usage.note(database.prefix + key)
             values.append(record[1:])
         else:
             entry = space.find(database, key)

@@ -23,7 +23,7 @@ from typing import Final
 from lsmkv.engine.errors import Error
 from lsmkv.server.command import Command
 from lsmkv.server.info import REDIS_VERSION
-from lsmkv.server.resp import NO_REPLY, CommandError, Encoded, Reply, read_only_error
+from lsmkv.server.resp import NO_REPLY, CommandError, Encoded, Reply, full_error, read_only_error
 from lsmkv.server.scripts.sandbox import Sandbox, ScriptError, Stopped
 from lsmkv.server.session import Evaluation, Scripts, Service, Session
 from lsmkv.server.sources import Script
@@ -349,6 +349,8 @@ class Evaluator(Scripts):
         if found.writes:
             if not self._space.writable:
                 raise read_only_error()
+            if service.full and "denyoom" in found.properties.flags:
+                raise full_error()
             evaluation.wrote = True
         return found
 
