@@ -5,7 +5,7 @@ from __future__ import annotations
 from lsmkv.server.acl_log import Refusal
 from lsmkv.server.client_info import described
 from lsmkv.server.command import MISSING, Command
-from lsmkv.server.resp import CommandError, busy_error, read_only_error
+from lsmkv.server.resp import CommandError, busy_error, full_error, read_only_error
 from lsmkv.server.session import Session
 
 _LACKS = "lsmkv serve has no"
@@ -40,6 +40,8 @@ def check_allowed(session: Session, found: Command, request: list[bytes]) -> Non
             raise CommandError(f"NOPERM this user has no permissions to {what}")
     if found.writes and not session.space.writable:
         raise read_only_error()
+    if session.service.full and "denyoom" in found.properties.flags:
+        raise full_error()
     if session.subscribed and not session.resp3 and "subscribed" not in flags:
         raise CommandError(
             f"ERR Can't execute '{found.full_name}': only (P|S)SUBSCRIBE /"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lsmkv.engine.db.observe.histogram import Histogram
 from lsmkv.server.command_properties import CommandProperties, KeySpec
 from lsmkv.server.numbers import to_int
 from lsmkv.server.resp import CommandError, Reply
@@ -43,12 +44,15 @@ class Command:
     subcommands: dict[bytes, Command]
     given_summary: str = ""
     calls: int = 0
-    microseconds: float = 0.0
+    latencies: Histogram | None = None
+    """How long its calls took; None before the first."""
     failed: int = 0
     rejected: int = 0
     writes: bool = False
     may_write: bool = False
     """Whether a pause of writes, or a script that only reads, takes it for a write."""
+    looks_up: bool = False
+    """Whether INFO counts the keys that it looks up: as in Redis, commands that read them."""
     noscript: bool = False
     """Whether scripts may not call it."""
     gives_way: bool = False
@@ -66,6 +70,29 @@ class Command:
     def full_name(self) -> str:
         """Its name as clients see it: ``client|kill``."""
         return self.name.lower().replace(" ", "|")
+
+    @property
+    def microseconds(self) -> float:
+        """How long its calls took together."""
+        return 0.0 if self.latencies is None else self.latencies.total / 1000
+
+    def note_call(self, nanoseconds: int) -> None:
+        """Count a call that took so long."""
+        self.calls += 1
+        latencies = self.latencies
+        if latencies is None:
+            latencies = self.latencies = Histogram()
+        latencies.add(nanoseconds)
+
+    def add_time(self, nanoseconds: int) -> None:
+        """A call took longer than was noted: it went on in a thread."""
+        if self.latencies is not None:
+            self.latencies.total += nanoseconds
+
+    def forget_calls(self) -> None:
+        """Count from 0 again."""
+        self.calls = self.failed = self.rejected = 0
+        self.latencies = None
 
     def accepts(self, count: int) -> bool:
         """Whether a request of this many arguments, its name included, has the right number."""
@@ -106,6 +133,14 @@ def _uses(spec: KeySpec, args: Sequence[bytes]) -> list[KeyUse]:
 
 Table = dict[bytes, Command]
 """Commands by their names in upper case."""
+
+
+def every(table: Table) -> Iterator[Command]:
+    """All commands and subcommands."""
+    for one in table.values():
+        yield one
+        yield from one.subcommands.values()
+
 
 MISSING: dict[bytes, str] = {}
 """Commands of Redis that this server lacks, with what it would need for them.  A subcommand is

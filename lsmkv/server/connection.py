@@ -120,7 +120,8 @@ class Connection(asyncio.protocols.Protocol):
         try:
             self._run_requests()
         except Exception:
-            _log.exception("the connection of %s failed", self.session.address)
+            address = self.session.address
+            _log.exception("the connection of %s failed", address, extra={"client": address})
             self.session.cut()
 
     def _run_requests(self) -> None:

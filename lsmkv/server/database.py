@@ -5,6 +5,12 @@ from __future__ import annotations
 from lsmkv.server.encoding import DATABASE, KEY, U32, U64
 
 DATABASES = 16
+_SUM = 16
+"""Bytes of the sum of times."""
+
+
+Counts = tuple[int, int, int, int]
+"""What changes of a database: its id, size, ``expiring`` and ``times``."""
 
 
 class Database:
@@ -17,17 +23,33 @@ class Database:
         self.id = 0
         self.size = 0
         """The number of keys, including expired ones that are not removed yet."""
+        self.expiring = 0
+        """How many of them have a time."""
+        self.times = 0
+        """The sum of these times, in milliseconds since 1970."""
         self.prefix = b""
 
-    def load(self, id_: int, size: int) -> None:
-        self.id = id_
-        self.size = size
-        self.prefix = KEY + U32.pack(id_)
+    def load(self, counts: Counts) -> None:
+        self.id, self.size, self.expiring, self.times = counts
+        self.prefix = KEY + U32.pack(self.id)
+
+    @property
+    def counts(self) -> Counts:
+        """For :meth:`load`."""
+        return self.id, self.size, self.expiring, self.times
 
     def encode(self) -> bytes:
         """Its record."""
-        return U32.pack(self.id) + U64.pack(self.size)
+        sizes = U32.pack(self.id) + U64.pack(self.size) + U64.pack(self.expiring)
+        return sizes + self.times.to_bytes(_SUM, "big")
 
-    def decode(self, record: bytes) -> None:
-        """Load what a record says."""
-        self.load(U32.unpack_from(record)[0], U64.unpack_from(record, 4)[0])
+    def decode(self, record: bytes) -> bool:
+        """Load what a record says.  Returns whether it has the expiring keys: an older release
+        leaves them out."""
+        (id_,), (size,) = U32.unpack_from(record), U64.unpack_from(record, 4)
+        if len(record) < 20 + _SUM:
+            self.load((id_, size, 0, 0))
+            return False
+        (expiring,) = U64.unpack_from(record, 12)
+        self.load((id_, size, expiring, int.from_bytes(record[20 : 20 + _SUM], "big")))
+        return True

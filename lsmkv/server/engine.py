@@ -16,6 +16,7 @@ from lsmkv.engine.db.db import DB
 from lsmkv.engine.errors import Error
 from lsmkv.server.admission import check_allowed, unknown_command
 from lsmkv.server.command import Command, Table
+from lsmkv.server.eviction import Eviction
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.long_reads import LongReads
 from lsmkv.server.quoting import quoted
@@ -57,15 +58,19 @@ class Engine(Service):
     def __init__(self, db: DB, space: Keyspace, table: Table, settings: Settings) -> None:
         super().__init__(db, space, table, settings)
         self._writable = space.writable
+        """Whether every command that writes may run."""
         self._scheduled = False
         self._touched: list[Session] = []
-        self.syncs = Syncs(db, settings, space.writable, self._send, self._fail_to_sync)
+        writable, saves = space.writable, self.saves
+        self.syncs = Syncs(db, settings, writable, self._send, self._fail_to_sync, saves)
         self._logged: dict[str, float] = {}
         """When each kind of trouble was last logged."""
         isolated = settings.scripts.name == "process"
         self.evaluator: Evaluator = IsolatedEvaluator(self) if isolated else Evaluator(self)
         self.scripts = self.evaluator
         self.reads = LongReads(self)
+        self.eviction = Eviction(space, settings)
+        settings.on_change.append(self.eviction.apply_settings)
         self._held_back: dict[Session, None] = {}
         """Clients whose requests wait for the end of a script."""
         self._withheld: list[Session] = []
@@ -78,11 +83,13 @@ class Engine(Service):
         self.connections += 1
         session = Session(self, self.connections, address, local)
         self.sessions[session.id] = session
+        _log.debug("connected", extra=_of(session))
         return session
 
     def close_session(self, session: Session) -> None:
         """Close a session whose connection is gone or must go.  A second call has no effect."""
-        self.sessions.pop(session.id, None)
+        if self.sessions.pop(session.id, None) is not None:
+            _log.debug("disconnected", extra=_of(session))
         self.waits.remove(session)
         self.pause.remove(session)
         self.reads.cancel(session)
@@ -155,7 +162,7 @@ class Engine(Service):
         try:
             session.reply(reply)
         except Exception:
-            _log.exception("%s has made no reply", found.name)
+            _log.exception("%s has made no reply", found.name, extra=_of(session))
             session.reply(CommandError(_INTERNAL))
         if self.space.uncertain and len(session.out) > at:
             if found.writes or found.runs_script:
@@ -173,12 +180,11 @@ class Engine(Service):
 
     def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
         """Run a command, all or nothing.  Returns its reply or a :class:`CommandError`."""
-        started = time.perf_counter()
+        started = time.perf_counter_ns()
         space = self.space
         if space.failing:
             space.reading = "readonly" in found.flags
-        if space.events.classes:
-            space.events.look(found)
+        space.counting = found.looks_up
         try:
             if space.stale:
                 space.recover()
@@ -190,27 +196,25 @@ class Engine(Service):
         except CommandError as error:
             self.space.undo()
             found.failed += 1
+            self.errors.note(str(error))
             reply = error
         except Error as failure:  # another name: compiled, one has the type of its first use
             self.space.undo()
             found.failed += 1
-            _log.error("%s: %s", found.name, failure)
+            _log.error("%s: %s", found.name, failure, extra=_of(session))
             reply = CommandError(f"ERR {type(failure).__name__}: {failure}")
         except Exception:
             self.space.undo()
             found.failed += 1
-            _log.exception("%s failed", found.name)
+            _log.exception("%s failed", found.name, extra=_of(session))
             reply = CommandError(_INTERNAL)
-        space.reading = space.events.misses = False
+        space.reading = space.counting = False
         space.records.deadline = math.inf
-        duration = time.perf_counter() - started
-        found.calls += 1
-        found.microseconds += duration * 1e6
+        nanoseconds = time.perf_counter_ns() - started
+        found.note_call(nanoseconds)
         self.commands += 1
-        slow = duration * 1e6 >= self.slow.threshold >= 0
-        ended = not self.is_busy() and not session.postponed
-        if slow and found.name != "EXEC" and ended:
-            self.slow.add(without_secrets(request), duration, session.address, session.name)
+        if nanoseconds >= self.settings.notable:
+            self._note_slow(session, found, request, nanoseconds)
         return reply
 
     def _give_way(self, session: Session, found: Command, request: list[bytes]) -> Reply:
@@ -222,6 +226,22 @@ class Engine(Service):
         except (Error, OSError) as error:
             return CommandError(f"ERR {type(error).__name__}: {error}")
         return self.call(session, found, request)
+
+    def _note_slow(
+        self, session: Session, found: Command, request: list[bytes], nanoseconds: int
+    ) -> None:
+        """Note a command that took longer than the limit of the slow log, or of LATENCY."""
+        if found.name == "EXEC" or self.is_busy() or session.postponed:
+            return  # its commands are noted; it goes on in a thread
+        self.note_latency("fast-command" if "fast" in found.flags else "command", nanoseconds)
+        if nanoseconds >= self.slow.threshold * 1000 >= 0:
+            address, seconds = session.address, nanoseconds / 1e9
+            self.slow.add(without_secrets(request), seconds, address, session.name)
+
+    def note_latency(self, event: str, nanoseconds: int) -> None:
+        """Note an event for LATENCY, if it took long enough."""
+        if nanoseconds >= self.settings.latency_threshold * 1_000_000 > 0:
+            self.latencies.add(event, nanoseconds)
 
     def _checked(
         self, session: Session, found: Command | None, request: list[bytes]
@@ -244,6 +264,7 @@ class Engine(Service):
                     session.leave_transaction()
                     reason = str(error).removeprefix("ERR ")
                     error = CommandError(f"EXECABORT Transaction discarded because of: {reason}")
+            self.errors.note(str(error))
             session.reply(error)
             if found is not None and found.name == "EXEC" and self.monitors:
                 self.show(session, found, request)
@@ -263,7 +284,7 @@ class Engine(Service):
     def _suspect(self, session: Session) -> None:
         """Close the connection of a web browser: a web page wrote the requests, not its user."""
         session.closing = True
-        self._log_seldom("security", _SECURITY, session.address)
+        self._log_seldom("security", _SECURITY, session.address, session=session)
 
     def show(self, session: Session, found: Command, request: list[bytes]) -> None:
         """Show a command that ran to the clients that monitor, unless it is an admin command, or
@@ -387,13 +408,16 @@ class Engine(Service):
         touched, self._touched = self._touched, []
         wrote = False
         if self.space.has_changes and not self.is_busy():
+            started = time.perf_counter_ns()
             try:
                 self.space.commit()
             except Exception as error:
                 self._refuse(touched, error)
             else:
                 wrote = self.syncs.needed = True
+                self.saves.written = self.space.changes
                 self._succeed()
+            self.note_latency("aof-write", time.perf_counter_ns() - started)
         hold = self.settings.appendfsync == "always" and (wrote or self.syncs.waited_for)
         for session in touched:
             if not session.out:
@@ -410,13 +434,13 @@ class Engine(Service):
         try:
             session.send(data)
         except Exception:
-            _log.exception("sending to %s failed", session.address)
+            _log.exception("sending to %s failed", session.address, extra=_of(session))
             disconnect = session.disconnect
             self.close_session(session)
             try:
                 disconnect()
             except Exception:
-                _log.exception("disconnecting %s failed", session.address)
+                _log.exception("disconnecting %s failed", session.address, extra=_of(session))
 
     def _refuse(self, touched: list[Session], error: Exception) -> None:
         """The tick was not written: answer its writes with an error, and run its reads again."""
@@ -455,12 +479,14 @@ class Engine(Service):
             self._log_seldom("recovered", "writes work again after: %s", self.failure)
             self.failure = ""
 
-    def _log_seldom(self, kind: str, text: str, *values: object) -> None:
+    def _log_seldom(
+        self, kind: str, text: str, *values: object, session: Session | None = None
+    ) -> None:
         """Log a message that could repeat with every tick, at most once a minute."""
         now = time.monotonic()
         if now - self._logged.get(kind, -_QUIET) >= _QUIET:
             self._logged[kind] = now
-            _log.error(text, *values)
+            _log.error(text, *values, extra=None if session is None else _of(session))
 
     def _fail_to_sync(self, error: BaseException) -> CommandError:
         self.fail("sync failed", error)
@@ -500,8 +526,35 @@ class Engine(Service):
         self.commit()
         return not self.space.failing
 
+    def refuse_growth(self, refused: bool) -> None:
+        """Refuse commands that make the store grow, or run them again."""
+        if refused and not self.full:
+            limit = self.settings.max_disk
+            self._log_seldom("full", "the store takes more than max-disk (%d bytes)", limit)
+        self.full = refused
+        self._writable = self.space.writable and not refused
+
+    def evict_once(self) -> bool:
+        """Evict some keys.  Returns whether more are to be evicted, and there are any."""
+        started = time.perf_counter_ns()
+        try:
+            if self.space.stale:
+                self.space.recover()
+            more = self.eviction.step()
+        except BaseException:
+            self.space.undo()
+            raise
+        self.space.keep()
+        self.note_latency("eviction-cycle", time.perf_counter_ns() - started)
+        if self.space.ready:
+            self.waits.serve()
+        if self.space.has_changes:
+            self._commit_soon()
+        return more
+
     def tidy_once(self, limit: int = _STEP) -> bool:
         """Do one step.  Returns whether there is more to do."""
+        started = time.perf_counter_ns()
         try:
             if self.space.stale:
                 self.space.recover()
@@ -511,11 +564,17 @@ class Engine(Service):
             self.space.undo()
             raise
         self.space.keep()
+        self.note_latency("expire-cycle", time.perf_counter_ns() - started)
         if self.space.ready:
             self.waits.serve()
         if self.space.has_changes:
             self._commit_soon()
         return busy
+
+
+def _of(session: Session) -> dict[str, object]:
+    """What a line of the log says of a client."""
+    return {"client": session.address}
 
 
 def _nothing() -> None:

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lsmkv.server.command import Command
 from lsmkv.server.resp import CommandError
 
 _ALL = "g$lshzxetd"
 """What ``A`` stands for."""
 _CLASSES = _ALL + "KEmn"
-_ABOUT = ("OBJECT", "MEMORY")
-"""Commands that look for a key without notice."""
 INVALID = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
 
 
@@ -61,8 +58,6 @@ class Events:
     def __init__(self) -> None:
         self.classes = ""
         """Which events there are; empty for none."""
-        self.misses = False
-        """Whether a command that only reads is running, and its misses are events."""
         self.send: Callable[[bytes, bytes], object] = _drop
         """Publishes a message on a channel."""
         self._noted: list[_Event] = []
@@ -70,14 +65,6 @@ class Events:
     def select(self, classes: str) -> None:
         """Let there be events of these classes; without a kind of channel there are none."""
         self.classes = classes if "K" in classes or "E" in classes else ""
-
-    def look(self, found: Command) -> None:
-        """A command begins: if it only reads, and not about a key, its misses are events."""
-        self.misses = (
-            "m" in self.classes
-            and "readonly" in found.flags
-            and found.name.split()[0] not in _ABOUT
-        )
 
     def add(self, kind: str, name: str, database: int, key: bytes, writes: int) -> None:
         """Note an event of a class."""

@@ -6,6 +6,8 @@ skips the deletions of keys that expired earlier.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from lsmkv.server.encoding import EXPIRY, EXPIRY_BOUND, U32, U64, successor
 from lsmkv.server.records import Records
 
@@ -45,6 +47,11 @@ class ExpiryQueue:
     def remove(self, expires: int, id_: int, key: bytes) -> None:
         """Remove the entry of a key that gets another time, or none, or is removed."""
         self._records.delete(self._mark + U64.pack(expires) + U32.pack(id_) + key)
+
+    def all(self) -> Iterator[tuple[int, int, bytes]]:
+        """Every time with the id of its database and its key, earliest first."""
+        for name, _ in self._records.scan(self._bound, self._end):
+            yield U64.unpack_from(name, 1)[0], U32.unpack_from(name, 9)[0], name[_HEAD:]
 
     def take_due(self, now: int, limit: int) -> list[tuple[int, int, bytes]]:
         """Take out up to ``limit`` keys that are due, earliest first.

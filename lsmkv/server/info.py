@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from lsmkv.engine.env.base import Directory
+from lsmkv.engine.env.local import LocalEnv
+from lsmkv.engine.env.process_memory import installed, peak, resident
+from lsmkv.engine.format.filenames import LOCK
 from lsmkv.engine.util.search import IS_COMPILED
+from lsmkv.server.command import every
+from lsmkv.server.database import Database
 from lsmkv.server.pubsub import CHANNEL, PATTERN, SHARD
 
 try:
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
     from lsmkv.server.session import Service
 
 Fields = Mapping[str, object]
+_PERCENTILES = (50, 99, 99.9)
 REDIS_VERSION = "7.0.15"
 """The version of Redis whose commands these are.  Clients decide by it."""
 
@@ -29,14 +36,14 @@ REDIS_VERSION = "7.0.15"
 def describe(service: Service, names: list[str]) -> str:
     """The sections of these names, as INFO returns them.  Unknown names are ignored.
 
-    ``default``, or no name at all, means every section except the figures per command.  ``all`` and
-    ``everything`` include those.
+    ``default``, or no name at all, means every section except the figures of each command.  ``all``
+    and ``everything`` include those.
     """
     wanted = set(names or ["default"])
     if wanted & {"all", "everything"}:
         wanted |= set(SECTIONS)
     elif "default" in wanted:
-        wanted |= set(SECTIONS) - {"commandstats"}
+        wanted |= set(SECTIONS) - {"commandstats", "latencystats"}
     parts = []
     for name, section in SECTIONS.items():
         if name in wanted:
@@ -71,6 +78,7 @@ def _server(service: Service) -> Fields:
         "uptime_in_seconds": seconds,
         "uptime_in_days": seconds // 86400,
         "executable": sys.executable,
+        "config_file": service.settings.config_file,
     }
 
 
@@ -89,30 +97,48 @@ def _clients(service: Service) -> Fields:
 
 
 def _memory(service: Service) -> Fields:
-    usage = service.db.get_property("leveldb.approximate-memory-usage")
-    used, peak, lua = int(usage or 0), _peak_memory(), service.scripts.memory
+    """``used_memory`` is what the process has in memory, since Python reports nothing closer."""
+    used, lua = resident(), service.scripts.memory
+    first = service.first_memory
+    most = max(peak(), used, first)  # the system's own figure lags
+    stats = service.db.stats()
+    data = stats.memtable_bytes + stats.block_cache_bytes
     return {
         "used_memory": used,
-        "used_memory_human": _human(used),
-        "used_memory_peak": peak,
-        "used_memory_peak_human": _human(peak),
-        "maxmemory": 0,
-        "maxmemory_human": "0B",
-        "maxmemory_policy": "noeviction",
+        "used_memory_human": human(used),
+        "used_memory_rss": used,
+        "used_memory_rss_human": human(used),
+        "used_memory_peak": most,
+        "used_memory_peak_human": human(most),
+        "used_memory_peak_perc": f"{100 * used / max(most, 1):.2f}%",
+        "used_memory_overhead": max(0, used - data),
+        "used_memory_startup": first,
+        "used_memory_dataset": data,
+        "used_memory_dataset_perc": f"{100 * data / max(used - first, data, 1):.2f}%",
+        "total_system_memory": installed(),
+        "total_system_memory_human": human(installed()),
+        "maxmemory": service.settings.max_disk,
+        "maxmemory_human": human(service.settings.max_disk),
+        "maxmemory_policy": service.settings.eviction,
+        "mem_fragmentation_ratio": "1.00",
+        "mem_clients_normal": sum(one.unsent + one.unread() for one in service.sessions.values()),
+        "mem_allocator": "libc",
         "used_memory_lua": lua,
-        "used_memory_lua_human": _human(lua),
+        "used_memory_lua_human": human(lua),
         "used_memory_vm_eval": lua,
         "used_memory_scripts_eval": service.sources.size,
         "number_of_cached_scripts": len(service.sources),
         "number_of_functions": 0,
         "number_of_libraries": 0,
+        "memtable_bytes": stats.memtable_bytes,
+        "block_cache_bytes": stats.block_cache_bytes,
     }
 
 
-def _human(size: int) -> str:
+def human(size: int) -> str:
     """A number of bytes as Redis formats it for people.
 
-    >>> _human(0), _human(1536), _human(5 * 2**20)
+    >>> human(0), human(1536), human(5 * 2**20)
     ('0B', '1.50K', '5.00M')
     """
     if size < 1024:
@@ -121,21 +147,13 @@ def _human(size: int) -> str:
     return f"{size / 1024**power:.2f}{' KMGT'[power]}"
 
 
-def _peak_memory() -> int:
-    """The peak memory of this process in bytes; 0 where the system does not report it."""
-    if sys.platform == "win32":
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak * (1 if sys.platform == "darwin" else 1024)
-
-
 def _persistence(service: Service) -> Fields:
     return {
         "loading": 0,
         "async_loading": 0,
-        "rdb_changes_since_last_save": 0,
+        "rdb_changes_since_last_save": max(0, service.space.changes - service.saves.durable),
         "rdb_bgsave_in_progress": 0,
-        "rdb_last_save_time": int(service.started),
+        "rdb_last_save_time": service.saves.time,
         "rdb_last_bgsave_status": "err" if service.failure else "ok",
         "aof_enabled": 1,
         "aof_rewrite_in_progress": 0,
@@ -151,21 +169,26 @@ def _persistence(service: Service) -> Fields:
 
 
 def _stats(service: Service) -> Fields:
+    commands, received, sent = service.rates.per_second(service.totals)
     return {
         "total_connections_received": service.connections,
         "total_commands_processed": service.commands,
+        "instantaneous_ops_per_sec": round(commands),
         "total_net_input_bytes": service.bytes_in,
         "total_net_output_bytes": service.bytes_out,
+        "instantaneous_input_kbps": f"{received / 1024:.2f}",
+        "instantaneous_output_kbps": f"{sent / 1024:.2f}",
         "rejected_connections": service.refused_connections,
         "expired_keys": service.space.expired,
-        "evicted_keys": 0,
+        "evicted_keys": service.space.evicted,
         "scripts_killed": service.scripts.killed,
         "scripts_crashed": service.scripts.crashed,
-        "keyspace_hits": service.hits,
-        "keyspace_misses": service.misses,
+        "keyspace_hits": service.space.hits,
+        "keyspace_misses": service.space.misses,
         "pubsub_channels": len(service.channels.subscribers[CHANNEL]),
         "pubsub_patterns": len(service.channels.subscribers[PATTERN]),
         "pubsubshard_channels": len(service.channels.subscribers[SHARD]),
+        "total_error_replies": service.errors.total,
     }
 
 
@@ -199,15 +222,30 @@ def _cpu(service: Service) -> Fields:
 
 def _commandstats(service: Service) -> Fields:
     fields: dict[str, object] = {}
-    for outer in service.table.values():
-        for one in (outer, *outer.subcommands.values()):
-            if one.calls or one.rejected or one.failed:
-                each = one.microseconds / one.calls if one.calls else 0.0
-                fields[f"cmdstat_{one.full_name}"] = (
-                    f"calls={one.calls},usec={one.microseconds:.0f},usec_per_call={each:.2f},"
-                    f"rejected_calls={one.rejected},failed_calls={one.failed}"
-                )
+    for one in every(service.table):
+        if one.calls or one.rejected or one.failed:
+            each = one.microseconds / one.calls if one.calls else 0.0
+            fields[f"cmdstat_{one.full_name}"] = (
+                f"calls={one.calls},usec={one.microseconds:.0f},usec_per_call={each:.2f},"
+                f"rejected_calls={one.rejected},failed_calls={one.failed}"
+            )
     return fields
+
+
+def _errorstats(service: Service) -> Fields:
+    counts = service.errors.counts
+    return {f"errorstat_{word}": f"count={counts[word]}" for word in sorted(counts)}
+
+
+def _latencystats(service: Service) -> Fields:
+    """Percentiles in microseconds; each is at most 3.2% too high."""
+    return {
+        f"latency_percentiles_usec_{one.full_name}": ",".join(
+            f"p{percent}={one.latencies.percentile(percent) / 1000:.3f}" for percent in _PERCENTILES
+        )
+        for one in every(service.table)
+        if one.latencies is not None
+    }
 
 
 def _modules(service: Service) -> Fields:
@@ -220,10 +258,45 @@ def _cluster(service: Service) -> Fields:
 
 def _keyspace(service: Service) -> Fields:
     return {
-        f"db{database.index}": f"keys={database.size}"
+        f"db{database.index}": f"keys={database.size},expires={database.expiring}"
+        f",avg_ttl={_mean_ttl(database, service.space.now())}"
         for database in service.space.databases
         if database.size
     }
+
+
+def _mean_ttl(database: Database, now: int) -> int:
+    """Milliseconds; 0 if no key expires."""
+    count = database.expiring
+    return max(0, database.times // count - now) if count else 0
+
+
+def _disk(service: Service) -> Fields:
+    """What the store takes on disk, and what is free there, in bytes."""
+    try:
+        with LocalEnv().open_directory(service.db.path) as directory:
+            used = sum(_size(directory, name) for name in directory.names())
+            return {"disk_bytes": used, "disk_free_bytes": directory.free_bytes() or 0}
+    except OSError:
+        return {"disk_bytes": 0, "disk_free_bytes": 0}  # it is in memory
+
+
+def _size(directory: Directory, name: str) -> int:
+    try:
+        return directory.size(name)
+    except FileNotFoundError:
+        return 0  # compacted meanwhile
+
+
+def _owner(service: Service) -> int:
+    """The process that writes the store; 0 if it is not known or there is none."""
+    if service.space.writable:
+        return os.getpid()
+    try:
+        with LocalEnv().open_directory(service.db.path) as directory:
+            return directory.lock_holder(LOCK) or 0
+    except OSError:
+        return 0  # it is in memory
 
 
 def _lsmkv(service: Service) -> Fields:
@@ -243,8 +316,12 @@ def _lsmkv(service: Service) -> Fields:
         "compactions": stats.compactions,
         "write_slowdowns": stats.slowdowns,
         "write_stalls": stats.stalls,
+        "write_stall_seconds": f"{stats.stall_seconds:.3f}",
         "write_amplification": f"{stats.write_amplification:.2f}",
     }
+    fields |= _disk(service)
+    fields["disk_full"] = int(service.full)
+    fields["owner"] = _owner(service)
     for number, level in enumerate(stats.levels):
         if level.files:
             fields[f"level{number}"] = f"files={level.files},bytes={level.bytes}"
@@ -261,6 +338,8 @@ SECTIONS: dict[str, Callable[[Service], Fields]] = {
     "cpu": _cpu,
     "modules": _modules,
     "commandstats": _commandstats,
+    "errorstats": _errorstats,
+    "latencystats": _latencystats,
     "cluster": _cluster,
     "keyspace": _keyspace,
     "lsmkv": _lsmkv,

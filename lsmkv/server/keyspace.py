@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.errors import Error
-from lsmkv.server.database import DATABASES, Database
+from lsmkv.server.database import DATABASES, Counts, Database
 from lsmkv.server.encoding import (
     BLOOM,
     ELEMENT,
@@ -44,6 +44,7 @@ from lsmkv.server.records import Records
 from lsmkv.server.removed_ranges import RemovedRanges
 from lsmkv.server.resp import wrong_type
 from lsmkv.server.string_value import CHUNK, LONGEST_WHOLE, StringValue
+from lsmkv.server.usage import Usage
 
 _SWEPT_BYTES = 1 << 20
 """Bytes of records after which a step of the sweep ends."""
@@ -64,10 +65,10 @@ class Keyspace:
         self.writable = writable
         self.records = Records(db)
         self.databases = [Database(index) for index in range(DATABASES)]
-        self._changed: dict[Database, tuple[int, int]] = {}
+        self._changed: dict[Database, Counts] = {}
         """Databases whose id or number of keys is not written yet, with what is written."""
-        self._before: list[tuple[Database, int, int]] = []
-        """Each change of a database's id or size by the command, with the old values."""
+        self._before: list[tuple[Database, Counts]] = []
+        """Each change of a database's counts by the command, with the old ones."""
         self.watched: dict[tuple[int, bytes], set[Callable[[], None]]] = {}
         """Callbacks for when a key changes, by database and key.  Each is called once."""
         self.awaited: dict[tuple[int, bytes], int] = {}
@@ -89,6 +90,16 @@ class Keyspace:
         """Keys that were changed since the start."""
         self.expired = 0
         """Keys that expired and were removed since the start."""
+        self.hits = 0
+        self.misses = 0
+        """Lookups of keys that exist, and of others, since the start; only those of reads."""
+        self.evicted = 0
+        """Keys that were evicted since the start."""
+        self.usage: Usage | None = None
+        """Which keys are used, if eviction asks for it."""
+        self.counting = False
+        """Whether the running command looks keys up to read them: so they count, and a miss is an
+        event."""
         self.failing = False
         """Whether the last commit failed."""
         self.reading = False
@@ -134,6 +145,11 @@ class Keyspace:
         return self.writable
 
     @property
+    def evictable(self) -> bool:
+        """Whether keys can be evicted."""
+        return True
+
+    @property
     def garbage_ranges(self) -> int:
         """The number of ranges that are still to be swept."""
         return len(self.garbage)
@@ -141,11 +157,21 @@ class Keyspace:
     def _load(self) -> None:
         for database in self.databases:
             stored = self.records.get(database.name)
-            if stored is not None:
-                database.decode(stored)
-            elif self.writable:
-                database.load(self._ids.take() & 0xFFFFFFFF, 0)
-                self._changed[database] = (0, 0)
+            if stored is None and self.writable:
+                database.load((self._ids.take() & 0xFFFFFFFF, 0, 0, 0))
+                self._changed[database] = (0, 0, 0, 0)
+            elif stored is not None and not database.decode(stored) and self.writable:
+                self._changed[database] = database.counts
+        if any(counts[0] for counts in self._changed.values()):
+            self._count_expiring()
+
+    def _count_expiring(self) -> None:
+        """Count the keys that expire, once after an older release.  O(all of them)."""
+        by_id = {database.id: database for database in self._changed}
+        for expires, id_, _ in self.expiry.all():
+            if id_ in by_id:
+                by_id[id_].expiring += 1
+                by_id[id_].times += expires
 
     def reload(self) -> None:
         """Reload everything from the store, which is open for reading only."""
@@ -195,8 +221,8 @@ class Keyspace:
             return
         self.records.undo(writes)
         while len(self._before) > resized:
-            database, id_, size = self._before.pop()
-            database.load(id_, size)
+            database, counts = self._before.pop()
+            database.load(counts)
         try:
             self.recover()
         except (Error, OSError):
@@ -230,8 +256,8 @@ class Keyspace:
         self._before.clear()
         self.ready.clear()
         self.moved = False
-        for database, (id_, size) in self._changed.items():
-            database.load(id_, size)
+        for database, counts in self._changed.items():
+            database.load(counts)
         self._changed.clear()
         try:
             self.recover()
@@ -259,16 +285,29 @@ class Keyspace:
 
     def miss(self, database: Database, key: bytes) -> None:
         """Note that a command has looked for a key that does not exist."""
-        if self.events.misses:
-            self.events.add("m", "keymiss", database.index, key, self.records.mark())
+        if self.counting:
+            self.misses += 1
+            self.announce("m", "keymiss", database, key)
+
+    def note_lookup(self, found: bool) -> None:
+        """Count a lookup that no other method has counted; without an event."""
+        if found:
+            self.hits += 1
+        else:
+            self.misses += 1
 
     def string(self, database: Database, key: bytes) -> bytes | None:
         """The value of a string; None if the key does not exist; ``WRONGTYPE`` for another kind."""
-        record = self.records.get(database.prefix + key)
+        name = database.prefix + key
+        record = self.records.get(name)
         if record is None:
             self.miss(database, key)
             return None
         if record[0] == STRING:
+            if self.counting:
+                self.hits += 1
+            if self.usage is not None:
+                self.usage.note(name)
             return record[1:]
         entry = self.find(database, key, STRING)
         return None if entry is None else self.content(entry)
@@ -319,6 +358,10 @@ class Keyspace:
         if 0 < entry.fields_expire <= self.now() and self._expire_fields(database, key, entry):
             self.miss(database, key)
             return None
+        if self.counting:
+            self.hits += 1
+        if self.usage is not None:
+            self.usage.note(database.prefix + key)
         if kind and entry.kind != kind:
             raise wrong_type()
         return entry
@@ -377,7 +420,9 @@ class Keyspace:
         else:
             self.records.put(name, _PLAIN_STRING + value)
         if expires:
-            self.expiry.add(expires, database.id, key)
+            self._add_expiry(database, key, expires)
+        if self.usage is not None:
+            self.usage.note(name)
         self.touch(database, key)
 
     def remove(self, database: Database, key: bytes, entry: Entry, swept: bool = False) -> None:
@@ -388,7 +433,11 @@ class Keyspace:
         self.touch(database, key)
 
     def clear(self, database: Database, key: bytes) -> bool:
-        """Remove a key if it exists.  Returns whether it did."""
+        """Remove a key if it exists.  Returns whether it did.
+
+        Later lookups of the command do not count: it has read what it reads.
+        """
+        self.counting = False
         entry = self.find(database, key)
         if entry is None:
             return False
@@ -399,7 +448,7 @@ class Keyspace:
         """Save an entry, replacing any other value of the key."""
         self.clear(database, key)
         if entry.expires:
-            self.expiry.add(entry.expires, database.id, key)
+            self._add_expiry(database, key, entry.expires)
         if entry.fields_expire:
             self.field_expiry.add(entry.fields_expire, database.id, key)
         self.save(database, key, entry, new=True)
@@ -414,12 +463,28 @@ class Keyspace:
     def set_expiry(self, database: Database, key: bytes, entry: Entry, expires: int) -> None:
         """Set a key's expiry; 0 removes it."""
         if entry.expires:
-            self.expiry.remove(entry.expires, database.id, key)
+            self._remove_expiry(database, key, entry.expires)
         entry.expires = expires
         if expires:
-            self.expiry.add(expires, database.id, key)
+            self._add_expiry(database, key, expires)
         self.rewrite(database, key, entry)
         self.touch(database, key)
+
+    def _add_expiry(self, database: Database, key: bytes, expires: int) -> None:
+        self.expiry.add(expires, database.id, key)
+        self._count_again(database)
+        database.expiring += 1
+        database.times += expires
+
+    def _remove_expiry(self, database: Database, key: bytes, expires: int) -> None:
+        self.expiry.remove(expires, database.id, key)
+        self._discount(database, expires)
+
+    def _discount(self, database: Database, expires: int) -> None:
+        """A key does not expire any more.  Never below 0: an older release may have written."""
+        self._count_again(database)
+        database.expiring = max(0, database.expiring - 1)
+        database.times = max(0, database.times - expires)
 
     def note_field_times(self, database: Database, key: bytes, entry: Entry) -> None:
         """Note the earliest time at which a field of a hash expires, after these have changed.  The
@@ -439,7 +504,7 @@ class Keyspace:
     def _drop(self, database: Database, key: bytes, entry: Entry, swept: bool = False) -> None:
         """Remove the records of an entry other than its own."""
         if entry.expires:
-            self.expiry.remove(entry.expires, database.id, key)
+            self._remove_expiry(database, key, entry.expires)
         if entry.fields_expire:
             self.field_expiry.remove(entry.fields_expire, database.id, key)
         if not swept:
@@ -448,9 +513,13 @@ class Keyspace:
 
     def resize(self, database: Database, change: int) -> None:
         """Add to the number of keys.  The new number is part of the tick's record."""
-        before = (database.id, database.size)
-        self._before.append((database, *before))
+        self._count_again(database)
         database.size += change
+
+    def _count_again(self, database: Database) -> None:
+        """The counts of a database are about to change."""
+        before = database.counts
+        self._before.append((database, before))
         if database not in self._changed:
             self._changed[database] = before
 
@@ -497,8 +566,8 @@ class Keyspace:
         self.moved = True
         self.garbage.add(database.prefix)
         self.changes += database.size
-        self.resize(database, -database.size)
-        database.load(self._ids.take() & 0xFFFFFFFF, 0)
+        self._count_again(database)
+        database.load((self._ids.take() & 0xFFFFFFFF, 0, 0, 0))
 
     def swap(self, one: Database, other: Database) -> None:
         """Exchange the keys of two databases.  O(1), plus O(keys watched or awaited)."""
@@ -511,11 +580,11 @@ class Keyspace:
             and (self.find(one, key) is not None or self.find(other, key) is not None)
         ]
         self.moved = True
-        self.resize(one, 0)
-        self.resize(other, 0)
-        first = (one.id, one.size)
-        one.load(other.id, other.size)
-        other.load(*first)
+        self._count_again(one)
+        self._count_again(other)
+        first = one.counts
+        one.load(other.counts)
+        other.load(first)
         for index, key in changed:
             self.touch(self.databases[index], key)
 
@@ -535,6 +604,7 @@ class Keyspace:
             if database is not None and record is not None:
                 entry = Entry.decode(record)
                 if entry.expires == expires:
+                    self._discount(database, expires)
                     entry.expires = 0  # its place in the queue is taken already
                     self._expire(database, key, entry)
         hashes = self.field_expiry.take_due(now, limit)

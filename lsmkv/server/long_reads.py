@@ -83,7 +83,7 @@ class LongReads:
             self._ended.set()
         session.postponed = False
         service, seconds = self._service, time.perf_counter() - started
-        found.microseconds += seconds * 1e6
+        found.add_time(int(seconds * 1e9))
         if seconds * 1e6 >= service.slow.threshold >= 0:
             service.slow.add(request, seconds, session.address, session.name)
         if not session.gone and not running.cancelled():

@@ -24,6 +24,11 @@ class RawKeyspace(Keyspace):
         return False
 
     @property
+    def evictable(self) -> bool:
+        """False: the store may hold anything."""
+        return False
+
+    @property
     def garbage_ranges(self) -> int:
         """0: no key has elements."""
         return 0
@@ -31,6 +36,8 @@ class RawKeyspace(Keyspace):
     def find(self, database: Database, key: bytes, kind: int = 0) -> Entry | None:
         """A key as an entry: a string without expiry.  Costs a Get."""
         value = self.records.get(key)
+        if self.counting:
+            self.note_lookup(value is not None)
         return None if value is None else Entry(STRING, rest=value)
 
     def recover(self) -> None:

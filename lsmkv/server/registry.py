@@ -27,6 +27,15 @@ COMMANDS: Table = {}
 _MAY_WRITE = ("PUBLISH", "SPUBLISH", "PFCOUNT", "EVAL", "EVALSHA")
 """Commands that Redis' replicas may have to run, too, besides those that write."""
 
+# fmt: off
+_READ_TOO = {
+    "BITOP", "COPY", "GETDEL", "GETEX", "GETSET", "PFCOUNT", "PFMERGE", "SDIFFSTORE",
+    "SINTERSTORE", "SORT", "SUNIONSTORE", "XACK", "XAUTOCLAIM", "XCLAIM", "XREADGROUP",
+    "ZDIFFSTORE", "ZINTERSTORE", "ZRANGESTORE", "ZUNIONSTORE",
+}
+# fmt: on
+"""Commands besides those that only read whose lookups of keys count."""
+
 
 def command(
     name: str,
@@ -49,6 +58,8 @@ def command(
         )
         made.writes = "write" in known
         made.may_write = made.writes or name in _MAY_WRITE
+        reads = "readonly" in known and not name.startswith(("MEMORY ", "OBJECT "))
+        made.looks_up = reads or name in _READ_TOO
         made.noscript = "noscript" in properties.flags
         made.runs_script = group == "scripting"
         reads = "readonly" in known and not made.runs_script

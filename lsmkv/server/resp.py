@@ -100,6 +100,10 @@ class _NoReply:
 NO_REPLY = _NoReply()
 
 
+def full_error() -> CommandError:
+    return CommandError("OOM command not allowed when used memory > 'maxmemory'.")
+
+
 def wrong_type() -> CommandError:
     return CommandError("WRONGTYPE Operation against a key holding the wrong kind of value")
 

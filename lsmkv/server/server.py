@@ -7,7 +7,7 @@ import logging
 import os
 import ssl
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Never, Self
 
@@ -22,11 +22,14 @@ from lsmkv.server.commands.raw import RAW_COMMANDS
 from lsmkv.server.connection import Connection
 from lsmkv.server.database import DATABASES
 from lsmkv.server.descriptors import Room, reserve
+from lsmkv.server.disk_limit import DiskLimit
 from lsmkv.server.engine import Engine
 from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.metrics import MetricsPage
+from lsmkv.server.queue_depths import QueueDepths
 from lsmkv.server.raw_keyspace import RawKeyspace
 from lsmkv.server.script_choice import ScriptChoice
-from lsmkv.server.settings import Settings, Sync
+from lsmkv.server.settings import Settings, Sync, parse_size
 from lsmkv.server.tls import TLS, AuthClients
 
 DEFAULT_PORT = 6379
@@ -78,10 +81,14 @@ class Server:
         protected_mode: bool = True,
         maxclients: int = 10_000,
         timeout: int = 0,
+        max_disk: int | str = 0,
+        maxmemory_policy: str = "noeviction",
         raw: bool = False,
         read_only: bool = False,
         refresh_seconds: float = 1.0,
         scripts: str | Iterable[str] | None = None,
+        metrics_port: int | None = None,
+        queues: Sequence[str] = (),
         **options: Any,
     ) -> None:
         """Prepare a server of the store ``path``, or ``":memory:"``.
@@ -96,6 +103,9 @@ class Server:
 
         ``password`` is that of the user ``default``.  ``acl_file`` is a file of users, as Redis has
         it, which ``start`` reads; it may be used instead of ``password``.
+        ``max_disk`` is a limit in bytes, or text such as ``"10gb"``, for the store's size on disk.
+        Beyond it keys are evicted by ``maxmemory_policy``, or commands that make the store grow are
+        refused.
 
         ``raw`` serves an ordinary store's keys as strings.  ``read_only`` serves a store that
         another process may write, and looks for new writes every ``refresh_seconds``.  ``options``
@@ -105,6 +115,9 @@ class Server:
         process of their own; ``"off"``, nowhere.  A list of SHA-1, in hexadecimal digits, lets
         these run inline, and refuses others.  By default scripts run inline, but in a process of
         their own if ``host`` is an address that other machines reach.
+        ``metrics_port`` is a port of ``host`` that answers HTTP requests for ``/metrics``, for
+        Prometheus, without a password.  ``queues`` are the names of keys whose length is shown
+        there; without any, the queues of Celery, RQ, Dramatiq and Huey are found.
 
         ``maxclients`` and ``max_open_files`` are as large as the descriptors of this process allow.
         ``start`` raises the process's limit if it may, and logs a warning if there must be fewer
@@ -116,6 +129,8 @@ class Server:
             raise ValueError("a server needs a host, a Unix socket, or both")
         if host is None and tls_port is not None:
             raise ValueError("tls_port needs a host")
+        if host is None and metrics_port is not None:
+            raise ValueError("metrics_port needs a host")
         if refresh_seconds <= 0:
             raise ValueError("refresh_seconds must be more than 0")
         self.path = os.fsdecode(path)
@@ -125,10 +140,16 @@ class Server:
         """The port without TLS; after ``start``, the port that is in use."""
         self.tls_port = tls_port
         """The port for TLS; after ``start``, the port that is in use.  None if there is none."""
+        self.metrics_port = metrics_port
+        """The port for ``/metrics``; after ``start``, the port that is in use."""
+        self._queue_names = [name.encode("utf-8", "surrogateescape") for name in queues]
+        self._queues: QueueDepths | None = None
+        self._limit: DiskLimit | None = None
         self._tls: TLS | None = None
         if tls_port is not None:
             files = [os.fsdecode(one) for one in (tls_cert_file, tls_key_file, tls_ca_cert_file)]
             self._tls = TLS(files[0], files[1], files[2], tls_auth_clients)
+        self._context: ssl.SSLContext | None = None
         self.unix_socket = None if unix_socket is None else os.fsdecode(unix_socket)
         self._unix_socket_mode = unix_socket_mode
         self.raw = raw
@@ -147,6 +168,8 @@ class Server:
             maxclients=maxclients,
             timeout=timeout,
             scripts=ScriptChoice.of(scripts, host),
+            max_disk=max_disk if isinstance(max_disk, int) else parse_size(max_disk),
+            eviction=maxmemory_policy,
         )
         self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -176,7 +199,7 @@ class Server:
         files open that no client could be served.
         """
         room = self._reserve_descriptors()
-        context = None if self._tls is None else self._tls.context()
+        context = self._context = None if self._tls is None else self._tls.context()
         db = await self._open_when_unlocked(room.tables)
         try:
             keyspace, table = (RawKeyspace, RAW_COMMANDS) if self.raw else (Keyspace, COMMANDS)
@@ -187,6 +210,7 @@ class Server:
             self._stopping = asyncio.Event()
             engine.on_shutdown = self._stopping.set
             await self._listen(loop, lambda: Connection(engine), room.backlog, context)
+            await self._listen_for_metrics(engine)
         except BaseException:
             self._engine = None
             self._close_listeners()
@@ -197,8 +221,6 @@ class Server:
             "bind": self.host or "",
             "databases": "1" if self.raw else str(DATABASES),
             "dir": self.path,
-            "maxmemory": "0",
-            "maxmemory-policy": "noeviction",
             "port": str(self.port if self._has_port else 0),
             "save": "",
             "scripts": self.settings.scripts.name,
@@ -216,8 +238,8 @@ class Server:
         if self.read_only:
             work = [self._refresh()]
         else:
-            work = [engine.syncs.every_second(), engine.tidy()]
-        work.append(self._disconnect_idle())
+            work = [engine.syncs.every_second(), engine.tidy(), self._limit_disk(engine)]
+        work.append(self._every_second())
         self._tasks = [loop.create_task(one) for one in work]
 
     def _reserve_descriptors(self) -> Room:
@@ -262,6 +284,14 @@ class Server:
             made = await loop.create_unix_server(protocol, sock=bound, backlog=backlog)
             self._listeners.append(made)
 
+    async def _listen_for_metrics(self, engine: Engine) -> None:
+        if self.metrics_port is not None:
+            self._queues = QueueDepths(engine.space, self._queue_names)
+            answer = MetricsPage(engine, self._queues).answer
+            listener = await asyncio.start_server(answer, self.host, self.metrics_port)
+            self._listeners.append(listener)
+            self.metrics_port = listener.sockets[0].getsockname()[1]
+
     async def stop(self) -> None:
         """Run the requests that were received, send the replies, sync, and close the store.
 
@@ -271,6 +301,8 @@ class Server:
         if engine is None:
             return
         self._close_listeners()
+        if self._limit is not None:
+            self._limit.end()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -310,6 +342,15 @@ class Server:
         assert self._stopping is not None
         await self._stopping.wait()
 
+    def reload_certificates(self) -> None:
+        """Read the certificate and its key again: new connections get them.
+
+        Raises what :meth:`start` raises for them; the earlier ones stay in use.
+        """
+        if self._tls is not None and self._context is not None:
+            self._tls.context()  # checks them
+            self._tls.load(self._context)
+
     def shut_down(self) -> None:
         """End :meth:`serve_until_shutdown`.  Signal handlers may call it."""
         if self._stopping is not None:
@@ -344,20 +385,46 @@ class Server:
     ) -> None:
         await self.stop()
 
-    async def _disconnect_idle(self) -> None:
+    async def _every_second(self) -> None:
         while True:
             await asyncio.sleep(1)
-            timeout = self.settings.timeout
-            if timeout:
-                now = time.monotonic()
-                for session in list(self.engine.sessions.values()):
-                    idle = now - session.last_active > timeout
-                    listens = session.subscribed or session.monitoring
-                    waits = session.wait or session.evaluating or session.postponed
-                    if idle and session.closing:
-                        session.disconnect()  # the client does not read the rest of its replies
-                    elif idle and not (waits or listens):
-                        session.close()
+            self.engine.rates.sample(self.engine.totals)
+            self._look_at_queues()
+            self._disconnect_idle()
+
+    async def _limit_disk(self, engine: Engine) -> None:
+        limit = self._limit = DiskLimit(engine)
+        while True:
+            await asyncio.sleep(1)
+            try:
+                await limit.look()
+            except (Error, OSError) as error:
+                engine.fail("limiting the disk failed", error)
+            except Exception:  # otherwise the disk would fill without notice
+                _log.exception("limiting the disk failed")
+
+    def _look_at_queues(self) -> None:
+        if self._queues is None or self.engine.is_busy() or self.raw:
+            return  # no script may see what another reads, and a raw store has no queues
+        try:
+            self._queues.look()
+        except (Error, OSError) as error:
+            _log.warning("looking at queues failed: %s", error)
+        self.engine.space.records.touched = False
+
+    def _disconnect_idle(self) -> None:
+        timeout = self.settings.timeout
+        if timeout == 0:
+            return
+        now = time.monotonic()
+        for session in list(self.engine.sessions.values()):
+            idle = now - session.last_active > timeout
+            listens = session.subscribed or session.monitoring
+            waits = session.wait or session.evaluating or session.postponed
+            if idle and session.closing:
+                session.disconnect()  # the client does not read the rest of its replies
+            elif idle and not (waits or listens):
+                session.close()
 
     async def _refresh(self) -> None:
         """Follow the writer of a store that is open for reading only."""

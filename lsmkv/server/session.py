@@ -10,16 +10,21 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from lsmkv.engine.db.db import DB
+from lsmkv.engine.env.process_memory import resident
 from lsmkv.server.acl import User
 from lsmkv.server.acl_log import AclLog
 from lsmkv.server.blocking import Wait, Waits
 from lsmkv.server.command import Command, Table
 from lsmkv.server.cursors import Cursors
 from lsmkv.server.database import Database
+from lsmkv.server.errors import Errors
 from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.latency import Latencies
 from lsmkv.server.pause import Pause
 from lsmkv.server.pubsub import Channels
+from lsmkv.server.rates import Rates, Totals
 from lsmkv.server.resp import Push, Reply, Simple, encode
+from lsmkv.server.saves import Saves
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import SlowLog
 from lsmkv.server.sources import Script, Sources
@@ -41,6 +46,7 @@ class Service(ABC):
         self.table = table
         self.settings = settings
         self.users = Users(table, settings)
+        self._password = settings.password
         self.acl_log = AclLog(settings)
         self.sessions: dict[int, Session] = {}
         self.channels = Channels()
@@ -49,8 +55,14 @@ class Service(ABC):
         self.cursors = Cursors(space)
         self.sources = Sources(space)
         self.slow = SlowLog(settings)
+        self.latencies = Latencies()
+        self.errors = Errors()
+        self.rates = Rates()
         self.monitors: set[Session] = set()
         self.started = time.time()
+        self.first_memory = resident()
+        """The memory of the process when the service started, in bytes."""
+        self.saves = Saves()
         self.run_id = secrets.token_hex(20)
         """Distinguishes one run of a server from all others."""
         self.connections = 0
@@ -58,22 +70,37 @@ class Service(ABC):
         self.commands = 0
         self.bytes_in = 0
         self.bytes_out = 0
-        self.hits = 0
-        self.misses = 0
         self.failure = ""
         """Why the last tick could not be written; empty after a success."""
         self.executing = False
         """Whether a transaction that writes is running: if it fails, its messages are not sent."""
+        self.full = False
+        """Whether commands that make the store grow are refused: it takes more than ``max-disk``.
+        """
         self.busy: Evaluation | None = None
         """The script that runs in a thread.  Until it ends no command runs, and no tick is written.
         """
-        space.events.select(settings.events)
+        self._apply_settings()
+        settings.on_change.append(self._apply_settings)
         space.events.send = self.announce
         self.deferred: list[tuple[Session, list[Reply]]] | None = None
         """The messages that a script has sent, while one runs: they leave when it ends."""
         self.on_shutdown: Callable[[], None] = _nothing
         self.schedule: Callable[[Callable[[], None]], object] = _call
         """Schedules a call of a function in the next tick."""
+
+    def _apply_settings(self) -> None:
+        settings = self.settings
+        self.space.events.select(settings.events)
+        if settings.password != self._password:
+            self._password = settings.password
+            self.users.set_password(settings.password)
+            self.apply_rights()
+
+    @property
+    def totals(self) -> Totals:
+        """Commands that ran, bytes received and sent: what ``rates`` samples."""
+        return self.commands, self.bytes_in, self.bytes_out
 
     def announce(self, channel: bytes, message: bytes) -> None:
         """Publish what has happened to a key.  It is sent if the tick's changes are written."""

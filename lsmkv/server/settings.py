@@ -14,7 +14,14 @@ from lsmkv.server.script_choice import INLINE, ScriptChoice
 Sync = Literal["always", "everysec", "no"]
 _MOST = 2**63 - 1
 _UNITS = {"": 1, "b": 1, "k": 1000, "kb": 1024, "m": 10**6, "mb": 2**20, "g": 10**9, "gb": 2**30}
-_ALWAYS = {"cluster-enabled": "no", "daemonize": "no", "replicaof": "", "slaveof": ""}
+_ALWAYS = {
+    "cluster-enabled": "no",
+    "daemonize": "no",
+    "latency-tracking": "yes",
+    "latency-tracking-info-percentiles": "50 99 99.9",
+    "replicaof": "",
+    "slaveof": "",
+}
 """Settings that clients ask for, and that are fixed in this server."""
 _IMMUTABLE = {
     "aclfile",
@@ -43,8 +50,12 @@ _NUMBERS = {
     "busy-reply-threshold": _Number("script_time_limit", 0, _MOST),
     "client-query-buffer-limit": _Number("query_buffer_limit", 2**20, _MOST, in_bytes=True),
     "hll-sparse-max-bytes": _Number("hll_sparse_most", 0, _MOST, in_bytes=True),
+    "latency-monitor-threshold": _Number("latency_threshold", 0, _MOST),
     "lua-time-limit": _Number("script_time_limit", 0, _MOST),  # its name before Redis 7
+    "max-disk": _Number("max_disk", 0, _MOST, in_bytes=True),
     "maxclients": _Number("maxclients", 1, 2**32 - 1),
+    "maxmemory": _Number("max_disk", 0, _MOST, in_bytes=True),  # its name in Redis
+    "maxmemory-samples": _Number("samples", 1, 64),
     "proto-max-bulk-len": _Number("max_bulk", 2**20, _MOST, in_bytes=True),
     "script-max-time": _Number("script_time", 0, _MOST),
     "script-max-memory": _Number("script_memory", 2**20, 2**40, in_bytes=True),
@@ -54,6 +65,13 @@ _NUMBERS = {
     "tcp-keepalive": _Number("tcp_keepalive", 0, 2**31 - 1),
     "timeout": _Number("timeout", 0, 2**31 - 1),
 }
+_LOG_LEVELS = ("debug", "verbose", "notice", "warning")
+ALIASES = {"lua-time-limit": "busy-reply-threshold", "maxmemory": "max-disk"}
+"""Other names of settings."""
+_POLICIES = (
+    *("noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random"),
+    *("volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"),
+)
 _LIMITS = "client-output-buffer-limit"
 
 
@@ -78,6 +96,12 @@ class Settings:
     """Seconds without a request after which a client is disconnected; 0: never."""
     tcp_keepalive: int = 300
     """Seconds; 0 for none."""
+    max_disk: int = 0
+    """Bytes that the store may take on disk; 0: no limit."""
+    eviction: str = "noeviction"
+    """Which keys are removed beyond that: CONFIG's ``maxmemory-policy``."""
+    samples: int = 5
+    """One of so many keys is evicted: CONFIG's ``maxmemory-samples``."""
     max_bulk: int = 512 * 2**20
     """Bytes of the longest argument: CONFIG's ``proto-max-bulk-len``."""
     query_buffer_limit: int = 2**30
@@ -104,6 +128,20 @@ class Settings:
     """Microseconds; negative turns the slow log off."""
     slowlog_length: int = 128
     acl_log_length: int = 128
+    latency_threshold: int = 0
+    """Milliseconds from which LATENCY notes an event; 0: never.  CONFIG's
+    ``latency-monitor-threshold``."""
+    notable: int = field(default=0, init=False)
+    """Nanoseconds from which a command is in the slow log, or noted by LATENCY."""
+    log_level: str = "warning"
+    """``debug``, ``verbose``, ``notice`` or ``warning``: CONFIG's ``loglevel``, for programs that
+    set up logging by it."""
+    config_file: str = ""
+    """The path of the configuration file; empty if there is none."""
+    rewrite_config: Callable[[], None] | None = None
+    """Writes the settings into that file.  Raises ``OSError``."""
+    on_change: list[Callable[[], None]] = field(default_factory=list)
+    """Called after each change."""
     fixed: dict[str, str] = field(default_factory=dict)
     """Further settings that CONFIG GET shows and CONFIG SET refuses to change."""
 
@@ -119,16 +157,33 @@ class Settings:
                 "a password cannot be combined with a file of users: set that of the user default"
                 " in the file"
             )
+        if self.max_disk < 0:
+            raise ValueError("max_disk must be at least 0")
+        if self.eviction not in _POLICIES:
+            raise ValueError(f"maxmemory_policy must be one of {', '.join(_POLICIES)}")
+        self._find_notable()
+
+    def _find_notable(self) -> None:
+        limits = [_MOST]
+        if self.slowlog_slower_than >= 0:
+            limits.append(self.slowlog_slower_than * 1000)
+        if self.latency_threshold:
+            limits.append(self.latency_threshold * 1_000_000)
+        self.notable = min(limits)
 
     def shown(self) -> dict[str, str]:
         """Every setting with its value as text."""
+        return {**_ALWAYS, **self.fixed, **self.changeable()}
+
+    def changeable(self) -> dict[str, str]:
+        """The settings that may change while the server runs, with their values as text."""
         numbers = {name: str(getattr(self, one.attribute)) for name, one in _NUMBERS.items()}
         return {
-            **_ALWAYS,
-            **self.fixed,
             **numbers,
             "aclfile": self.acl_file,
             "appendfsync": self.appendfsync,
+            "loglevel": self.log_level,
+            "maxmemory-policy": self.eviction,
             "notify-keyspace-events": shown_classes(self.events),
             _LIMITS: f"normal 0 0 0 slave 0 0 0 pubsub {self.pubsub_limit} 0 0",
             "protected-mode": "yes" if self.protected_mode else "no",
@@ -156,6 +211,9 @@ class Settings:
         for attribute, parsed in changes:
             if attribute:
                 setattr(self, attribute, parsed)
+        self._find_notable()
+        for call in self.on_change:
+            call()
 
     def _parsed(self, name: str, value: str) -> tuple[str, object]:
         """The attribute of a setting that may change, and the value for it."""
@@ -170,6 +228,16 @@ class Settings:
                     choices = "everysec, always, no"
                     raise _refused(name, f"argument(s) must be one of the following: {choices}")
                 return "appendfsync", value.lower()
+            case "loglevel":
+                if value.lower() not in _LOG_LEVELS:
+                    choices = ", ".join(_LOG_LEVELS)
+                    raise _refused(name, f"argument(s) must be one of the following: {choices}")
+                return "log_level", value.lower()
+            case "maxmemory-policy":
+                if value.lower() not in _POLICIES:
+                    choices = ", ".join(_POLICIES)
+                    raise _refused(name, f"argument(s) must be one of the following: {choices}")
+                return "eviction", value.lower()
             case "notify-keyspace-events":
                 try:
                     return "events", parse_classes(value)
@@ -213,6 +281,18 @@ def _pubsub_limit(words: list[str], limit: int) -> int:
         if kind.lower() == "pubsub":
             limit = sizes[0] or 0
     return limit
+
+
+def parse_size(text: str) -> int:
+    """A number of bytes, which may have a unit.  ``ValueError`` if it is invalid.
+
+    >>> parse_size("10gb"), parse_size("3M")
+    (10737418240, 3000000)
+    """
+    size = _bytes(text)
+    if size is None:
+        raise ValueError(f"invalid size: {text!r} (such as 10gb)")
+    return size
 
 
 def _bytes(value: str) -> int | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.errors import Error
 from lsmkv.server.resp import CommandError, encode
+from lsmkv.server.saves import Saves
 from lsmkv.server.session import Session
 from lsmkv.server.settings import Settings
 
@@ -65,12 +66,14 @@ class Syncs:
         writable: bool,
         send: Callable[[Session, bytes], None],
         fail: Callable[[BaseException], CommandError],
+        saves: Saves,
     ) -> None:
         self._db = db
         self._settings = settings
         self._writable = writable
         self._send = send
         self._fail = fail
+        self._saves = saves
         self.needed = False
         """Whether anything was written since the last sync began."""
         self._held: list[_Held] = []
@@ -100,12 +103,12 @@ class Syncs:
         """Sync for the output that is held, after the sync that runs now."""
         if self._syncing is None:
             self.needed = False
-            count = len(self._held)
+            count, written = len(self._held), self._saves.written
             loop = asyncio.get_running_loop()
             self._syncing = loop.run_in_executor(None, self._db.sync)
-            self._syncing.add_done_callback(lambda done: self._end(done, count))
+            self._syncing.add_done_callback(lambda done: self._end(done, count, written))
 
-    def _end(self, done: asyncio.Future[None], count: int) -> None:
+    def _end(self, done: asyncio.Future[None], count: int, written: int) -> None:
         """Release the replies whose writes are now durable, and sync for the writes since then."""
         self._syncing = None
         error = None if done.cancelled() else done.exception()
@@ -114,6 +117,8 @@ class Syncs:
             refusal = encode(self._fail(error))
             for held in released:
                 held.refuse_writes(refusal)
+        elif not done.cancelled():
+            self._saves.end(written)
         for held in released:
             self._send(held.session, held.release())
         if self._held:
@@ -123,7 +128,9 @@ class Syncs:
         """Wait until all earlier writes are durable.  Raises what ``DB.sync`` raises."""
         if self._writable:
             self.needed = False
+            written = self._saves.written
             await asyncio.get_running_loop().run_in_executor(None, self._db.sync)
+            self._saves.end(written)
 
     async def drain(self) -> None:
         """Wait until every reply that a sync holds back is sent.  Then sync what is left."""

@@ -43,6 +43,16 @@ class TLS:
         """What asyncio needs.  Raises ``ValueError`` if a file cannot be used, or ``OSError``."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.load(context)
+        context.verify_mode = {
+            "no": ssl.CERT_NONE,
+            "optional": ssl.CERT_OPTIONAL,
+            "yes": ssl.CERT_REQUIRED,
+        }[self.auth_clients]
+        return context
+
+    def load(self, context: ssl.SSLContext) -> None:
+        """Read the files into a context.  Raises what :meth:`context` does."""
         reading = self.certificate
         try:
             context.load_cert_chain(self.certificate, self.key or None, _no_password)
@@ -56,12 +66,6 @@ class TLS:
             names = f"{self.certificate} or {self.key}" if self.key else self.certificate
             missing = reading if reading == self.authorities else names
             raise FileNotFoundError(error.errno, error.strerror, missing) from None
-        context.verify_mode = {
-            "no": ssl.CERT_NONE,
-            "optional": ssl.CERT_OPTIONAL,
-            "yes": ssl.CERT_REQUIRED,
-        }[self.auth_clients]
-        return context
 
 
 def _no_password() -> str:

@@ -23,12 +23,12 @@ class Output(Protocol):
 
 
 @contextlib.contextmanager
-def open_output(path: str, force: bool) -> Iterator[Output]:
+def open_output(path: str, force: bool, mode: int | None = None) -> Iterator[Output]:
     """Open a file for writing, or stdout if ``path`` is ``-``.
 
     The file takes its name once it is complete and durable, and replaces another one only with
-    ``force``.  If the block is left by an exception, nothing stays of it.  An ``OSError`` that
-    writing raises names ``path``.
+    ``force``.  ``mode`` is its mode, if the umask is not to decide.  If the block is left by an
+    exception, nothing stays of it.  An ``OSError`` that writing raises names ``path``.
     """
     if path == "-":
         yield sys.stdout.buffer
@@ -40,6 +40,8 @@ def open_output(path: str, force: bool) -> Iterator[Output]:
     temporary = f"{target}.{secrets.token_hex(4)}.tmp"
     try:
         with _NewFile(temporary, path) as output:
+            if mode is not None:
+                os.chmod(temporary, mode)
             yield output
         _require_free(target, force)
         os.replace(temporary, target)

@@ -9,19 +9,48 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from typer import BadParameter
 
 from lsmkv.tools.arguments import Directory
 from lsmkv.tools.console import guarded, needing, say, write_json
+from lsmkv.tools.logs import log_to, set_level
 from lsmkv.tools.options import choice, flag, option
 
 if TYPE_CHECKING:
     from lsmkv.server import Server
+    from lsmkv.tools.config_file import ConfigFile
+
+_log = logging.getLogger("lsmkv.server")
+_configs: list[ConfigFile] = []
+"""The file that ``--config`` names, between its callback and the command."""
+
+
+def _read_config(context: Any, path: str | None) -> str | None:
+    """Take what the file says as defaults of the other options."""
+    if path is not None:
+        with needing("serve", "hiredis", extra="server"):
+            from lsmkv.tools.config_file import ConfigFile  # noqa: PLC0415 - as in serve()
+        try:
+            file = ConfigFile(path)
+        except (OSError, ValueError) as error:
+            raise BadParameter(str(error)) from None
+        context.default_map = file.options()
+        _configs[:] = [file]
+    return path
 
 
 @guarded
 def serve(
     directory: Directory,
+    config: str | None = option(
+        None,
+        "FILE",
+        "Read options and settings from this file, in redis.conf's syntax.",
+        callback=_read_config,
+        is_eager=True,
+    ),
     host: str = option("127.0.0.1", "HOST", "The address to listen on."),
     port: int = option(6379, "N", "The port; 0 takes a free one, -1 none.", min=-1, max=65535),
     unix_socket: str | None = option(None, "FILE", "Listen on this socket too.", "--unixsocket"),
@@ -61,8 +90,22 @@ def serve(
         "inline|process|off|FILE",
         "Where scripts run, or a list of the SHA-1 of those that may.",
     ),
+    max_disk: str = option(
+        "0", "SIZE", "Evict keys, or refuse writes, beyond this size: such as 10gb; 0: no limit."
+    ),
+    maxmemory_policy: str = option(
+        "noeviction", "POLICY", "Which keys are evicted, as in Redis: such as allkeys-lru."
+    ),
     raw: bool = flag("Serve an ordinary store's keys as strings.", "--raw"),
     read_only: bool = flag("Write nothing, and follow the store's writer.", "--read-only"),
+    metrics_port: int | None = option(
+        None, "N", "Answer Prometheus on this port; 0 takes a free one.", min=0, max=65535
+    ),
+    queues: str = option(
+        "", "NAMES", "Keys, separated by commas, whose length /metrics shows; or those it knows."
+    ),
+    logfile: str = option("", "FILE", "Log to this file instead of stderr."),
+    log_json: bool = flag("Log in JSON, an object a line.", "--log-json"),
     refresh: float = option(1.0, "SECONDS", "How often --read-only looks at the store.", min=0.01),
     as_json: bool = flag("The address as JSON, on stdout.", "--json"),
 ) -> None:
@@ -79,7 +122,10 @@ def serve(
     The password is also taken from LSMKV_SERVE_PASSWORD, where other users of this machine do not
     see it.
 
-    JSON: "path", "host", "port", "tls_port", "unixsocket".
+    What --config names may have DIR (as dir) and all settings of CONFIG; the command line comes
+    first. SIGHUP reads it, and the TLS certificates, again.
+
+    JSON: "path", "host", "port", "tls_port", "unixsocket", "metrics_port".
     """
     if sys.platform == "win32" and unix_socket is not None:
         raise ValueError("--unixsocket needs a system with Unix sockets: Windows has --port alone")
@@ -102,15 +148,27 @@ def serve(
         protected_mode=protected_mode,
         maxclients=maxclients,
         timeout=timeout,
+        max_disk=max_disk,
+        maxmemory_policy=maxmemory_policy,
         raw=raw,
         read_only=read_only,
         refresh_seconds=refresh,
         scripts=scripts if scripts in (None, "inline", "process", "off") else _listed(scripts),
+        metrics_port=metrics_port,
+        queues=[name for name in queues.split(",") if name],
     )
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    file = _configs.pop() if config is not None else None
+    log_to(logfile, log_json)
+    server.settings.on_change.append(lambda: set_level(server.settings.log_level))
+    set_level(server.settings.log_level)
+    if file is not None:
+        _remark(file.configure(server.settings))
 
     async def run() -> None:
-        _call_on_signals(asyncio.get_running_loop(), server.shut_down)
+        loop = asyncio.get_running_loop()
+        _call_on_signals(loop, server.shut_down)
+        if sys.platform != "win32":
+            loop.add_signal_handler(signal.SIGHUP, _reload, server, file)
         try:
             await server.start()
         except OSError as error:
@@ -135,6 +193,22 @@ def _listed(path: str) -> list[str]:
     """The words of a file, one on each line, without comments."""
     with open(path, encoding="utf-8") as lines:
         return [word for line in lines if (word := line.partition("#")[0].strip())]
+
+
+def _reload(server: Server, file: ConfigFile | None) -> None:
+    """Read the configuration and the certificates again; what fails is logged."""
+    _log.info("reloading: SIGHUP was received")
+    try:
+        if file is not None:
+            _remark(file.reload(server.settings))
+        server.reload_certificates()
+    except (OSError, ValueError) as error:
+        _log.warning("reloading failed: %s", error)
+
+
+def _remark(remarks: list[str]) -> None:
+    for remark in remarks:
+        _log.warning("configuration: %s", remark)
 
 
 def _mode(text: str | None) -> int | None:
@@ -174,6 +248,7 @@ def _announce(server: Server, as_json: bool) -> None:
             "port": server.port or None,
             "tls_port": server.tls_port,
             "unixsocket": server.unix_socket,
+            "metrics_port": server.metrics_port,
         }
         write_json(fields)
         sys.stdout.flush()

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from documents import ROOT, section
 from observing import published
+from serving import an_engine
 
 from lsmkv import DB, SharedDB, metrics_text
+from lsmkv.server.metrics import server_metrics
+from lsmkv.server.queue_depths import QueueDepths
 from lsmkv.shared.system.local import SHARES
 
 PAGE = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
@@ -40,6 +43,10 @@ def test_every_metric_of_an_expression_is_there(tmp_path: Path) -> None:
 
 def test_names_elsewhere_on_the_page_begin_as_metrics_do(tmp_path: Path) -> None:
     known = samples(tmp_path)
+    with an_engine() as engine:
+        queues = QueueDepths(engine.space, [b"q"])
+        queues.look()
+        known |= set(re.findall(r"^(\w+)", server_metrics(engine, queues), re.MULTILINE))
     for name in re.findall(r"\blsmkv_\w+", PAGE):
         assert any(one.startswith(name) for one in known), name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -9,7 +10,7 @@ from serving import Client, an_engine
 
 from lsmkv import DB, MemoryEnv
 from lsmkv.server.check import check
-from lsmkv.server.encoding import ELEMENT, SET, U32, element_prefix
+from lsmkv.server.encoding import ELEMENT, SET, U32, Entry, element_prefix
 from lsmkv.server.keyspace import Keyspace
 
 
@@ -99,6 +100,45 @@ def test_expired_keys_are_gone_at_once_and_removed_later(db: DB) -> None:
     assert database.size == 0
     space.commit()
     assert check(db) == []
+
+
+def expiring(space: Keyspace) -> dict[int, tuple[int, int]]:
+    """How many keys expire in each database, and the sum of their times: what is there."""
+    found = {}
+    for database in space.databases:
+        entries = [Entry.decode(record) for _, record in space.records.under(database.prefix)]
+        times = [entry.expires for entry in entries if entry.expires]
+        found[database.index] = (len(times), sum(times))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_keys_that_expire_are_counted(seed: int) -> None:
+    chosen = random.Random(seed)
+    env = MemoryEnv()
+    with an_engine(env) as engine:
+        client = Client(engine)
+        for _ in range(600):
+            name, other = chosen.choice("abcd"), chosen.choice("abcd")
+            client(chosen.choice([
+                f"SET {name} v EX 1000", f"SET {name} v", f"SET {name} v KEEPTTL", f"DEL {name}",
+                f"EXPIRE {name} 2000", f"PERSIST {name}", f"SADD {name} a b", f"SPOP {name} 2",
+                f"RENAME {name} {other}", f"COPY {name} {other} REPLACE", f"MOVE {name} 1",
+                f"SELECT {chosen.randrange(2)}", f"SET {name} v PX 1", f"GETEX {name} PERSIST",
+                f"MSETNX {name} 1 {other} 2", f"BITFIELD {name} SET u8 0 1 BAD",
+                *(["SWAPDB 0 1", "FLUSHDB"] if chosen.random() < 0.1 else []),
+            ]))  # fmt: skip
+            if chosen.random() < 0.05:
+                engine.tidy_once()
+        engine.commit()
+        counts = {one.index: (one.expiring, one.times) for one in engine.space.databases}
+        assert counts == expiring(engine.space)
+        assert any(count for count, _ in counts.values())
+        for database in engine.space.databases:  # as an older release writes it
+            engine.db.put(database.name, database.encode()[:12])
+    with an_engine(env) as engine:
+        assert counts == {one.index: (one.expiring, one.times) for one in engine.space.databases}
+        assert len(engine.db.get(engine.space.databases[0].name) or b"") == 36
 
 
 @pytest.mark.parametrize("raw", [False, True])

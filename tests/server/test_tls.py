@@ -138,3 +138,33 @@ def test_settings_that_contradict_each_other(files: Certificates) -> None:
         server_of(files, tls_auth_clients="yes")
     with pytest.raises(ValueError, match="tls_port needs a host"):
         Server(":memory:", host=None, unix_socket="s", tls_port=0)
+
+
+def test_new_connections_get_a_new_certificate(
+    runner: asyncio.Runner, files: Certificates, tmp_path: Path
+) -> None:
+    certificate, key = tmp_path / "own.crt", tmp_path / "own.key"
+
+    def use(name: str) -> None:
+        certificate.write_bytes(files.certificate(name).read_bytes())
+        key.write_bytes(files.key(name).read_bytes())
+
+    async def served(server: Server) -> bool:
+        async with client_of(server, files) as client:
+            with contextlib.suppress(redis.ConnectionError):
+                return bool(await client.ping())
+        return False
+
+    async def main() -> None:
+        use("stranger")
+        async with server_of(files, tls_cert_file=certificate, tls_key_file=key) as server:
+            assert not await served(server)
+            use("server")
+            server.reload_certificates()
+            assert await served(server)
+            key.write_bytes(files.key("stranger").read_bytes())
+            with pytest.raises(ValueError, match="KEY_VALUES_MISMATCH"):
+                server.reload_certificates()
+            assert await served(server)
+
+    runner.run(main())

@@ -11,6 +11,7 @@ from lsmkv.server.commands import (
     clients,
     connection,
     consumer_groups,
+    diagnosis,
     dumping,
     field_expiry,
     geo,
@@ -40,7 +41,7 @@ __all__ = ["COMMANDS", "MODULES"]
 
 # fmt: off
 MODULES = (
-    acl, admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, dumping,
+    acl, admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, diagnosis, dumping,
     field_expiry, geo, hashes, hyperloglogs, introspection, keys, lists, pubsub, raw, scripts, sets,
     sorted_set_algebra, sorted_set_ranges, sorted_sets, sorting, stream_info, stream_reading,
     streams, strings, subsequences, transactions,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lsmkv.engine.errors import Error
-from lsmkv.server.command import MISSING
+from lsmkv.server.command import MISSING, every
 from lsmkv.server.globs import matcher
 from lsmkv.server.info import describe
 from lsmkv.server.numbers import to_int, to_int_from
@@ -54,13 +54,7 @@ def config_set(session: Session, args: list[bytes]) -> Reply:
     if len(args) % 2:
         raise syntax_error()
     words = [word.decode("utf-8", "surrogateescape") for word in args[2:]]
-    settings = session.service.settings
-    password = settings.password
-    settings.change(list(zip(words[::2], words[1::2], strict=True)))
-    if settings.password != password:
-        session.service.users.set_password(settings.password)
-        session.service.apply_rights()
-    session.space.events.select(settings.events)
+    session.service.settings.change(list(zip(words[::2], words[1::2], strict=True)))
     return OK
 
 
@@ -68,20 +62,26 @@ def config_set(session: Session, args: list[bytes]) -> Reply:
 def config_resetstat(session: Session, args: list[bytes]) -> Reply:
     """Reset the counters of INFO to 0."""
     service = session.service
-    service.commands = service.bytes_in = service.bytes_out = service.hits = service.misses = 0
-    service.space.expired = service.refused_connections = 0
+    service.commands = service.bytes_in = service.bytes_out = service.refused_connections = 0
+    service.space.evicted = service.space.expired = service.space.hits = service.space.misses = 0
     service.scripts.killed = service.scripts.crashed = 0
-    for one in service.table.values():
-        for counted in (one, *one.subcommands.values()):
-            counted.calls = counted.failed = counted.rejected = 0
-            counted.microseconds = 0.0
+    service.errors.forget()
+    for one in every(service.table):
+        one.forget_calls()
     return OK
 
 
 @command("CONFIG REWRITE", 2, "admin", group="server")
 def config_rewrite(session: Session, args: list[bytes]) -> Reply:
-    """Return an error: there is no file of settings."""
-    raise CommandError("ERR The server is running without a config file")
+    """Write the settings into the configuration file.  Comments and other lines stay."""
+    rewrite = session.service.settings.rewrite_config
+    if rewrite is None:
+        raise CommandError("ERR The server is running without a config file")
+    try:
+        rewrite()
+    except OSError as error:
+        raise CommandError(f"ERR Rewriting config file: {error.strerror}") from None
+    return OK
 
 
 container("SLOWLOG", group="server")
@@ -148,6 +148,7 @@ def _synced(session: Session) -> None:
     except (Error, OSError) as error:
         service.fail("sync failed", error)
         raise CommandError(f"ERR {error}") from None
+    service.saves.end(service.saves.written)
 
 
 @command("SAVE", 1, "admin no_multi", group="server")
@@ -187,8 +188,8 @@ def bgrewriteaof(session: Session, args: list[bytes]) -> Reply:
 
 @command("LASTSAVE", 1, "fast", group="server")
 def lastsave(session: Session, args: list[bytes]) -> Reply:
-    """Return when the server started: later writes are in its log."""
-    return int(session.service.started)
+    """Return when a sync ended last, by SAVE or by itself, or when the server started."""
+    return session.service.saves.time
 
 
 @command("WAIT", 3, "", group="generic")
@@ -239,8 +240,7 @@ for _what, _names in {
     "tests of HyperLogLog": "PFDEBUG PFSELFTEST",
     "client-side caching": "CLIENT|CACHING CLIENT|GETREDIR CLIENT|TRACKING CLIENT|TRACKINGINFO",
     "debugger of scripts": "SCRIPT|DEBUG",
-    "latency monitor: see SLOWLOG": "LATENCY",
-    "report on memory: see INFO": "MEMORY|DOCTOR MEMORY|MALLOC-STATS MEMORY|PURGE MEMORY|STATS",
+    "graph of delays: see LATENCY HISTORY": "LATENCY|GRAPH",
     "debugging commands": "DEBUG",
     "art": "LOLWUT",
 }.items():

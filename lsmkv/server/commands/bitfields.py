@@ -146,6 +146,7 @@ def bitfield(session: Session, args: list[bytes]) -> Reply:
     operations = _operations(session, args[2:])
     ends = [one.offset + one.bits for one in operations if one.name != b"GET"]
     if not ends:
+        session.space.counting = True
         return _read(session, args[1], operations)
     entry, new = session.space.find_or_make(session.database, args[1], STRING)
     value = session.space.value(entry)

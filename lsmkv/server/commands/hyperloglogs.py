@@ -76,6 +76,7 @@ def _union(session: Session, keys: list[bytes]) -> tuple[bytes, bool]:
 def pfmerge(session: Session, args: list[bytes]) -> Reply:
     """Add all that other keys have to a key."""
     union, dense = _union(session, args[1:])
+    session.space.counting = False
     entry, new = session.space.find_or_make(session.database, args[1], STRING)
     most = session.service.settings.hll_sparse_most
     found = HyperLogLog(None if new else session.space.content(entry), most)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from lsmkv.server.command import Command, KeyUse, Table
+from lsmkv.server.command import Command, KeyUse, Table, every
 from lsmkv.server.command_properties import KeySpec
 from lsmkv.server.globs import matcher
 from lsmkv.server.registry import command, help_of
@@ -80,12 +80,6 @@ def command_count(session: Session, args: list[bytes]) -> Reply:
     return len(session.service.table)
 
 
-def _every(table: Table) -> Iterator[Command]:
-    for one in table.values():
-        yield one
-        yield from one.subcommands.values()
-
-
 @command(
     "COMMAND LIST",
     -2,
@@ -95,7 +89,7 @@ def _every(table: Table) -> Iterator[Command]:
 def command_list(session: Session, args: list[bytes]) -> Reply:
     """Return the names of the commands and subcommands."""
     chosen = _filter(args[2:])
-    return [one.full_name.encode() for one in _every(session.service.table) if chosen(one)]
+    return [one.full_name.encode() for one in every(session.service.table) if chosen(one)]
 
 
 def _filter(words: list[bytes]) -> Callable[[Command], bool]:

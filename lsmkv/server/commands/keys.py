@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lsmkv.server import numbers
-from lsmkv.server.consumer_group import copy_groups, held_by_groups
+from lsmkv.server.consumer_group import copy_groups
 from lsmkv.server.cursors import cursor_number
 from lsmkv.server.database import Database
 from lsmkv.server.encoding import (
@@ -221,6 +221,7 @@ def copy(session: Session, args: list[bytes]) -> Reply:
     if target is session.database and source == new:
         raise CommandError("ERR source and destination objects are the same")
     entry = space.find(session.database, source)
+    space.counting = False
     if entry is None or (not replace and space.find(target, new) is not None):
         return 0
     made = Entry.decode(entry.encode())
@@ -365,17 +366,17 @@ def swapdb(session: Session, args: list[bytes]) -> Reply:
 container("OBJECT", group="generic")
 
 
-def _known(session: Session, key: bytes) -> Entry:
+def _described(session: Session, key: bytes) -> Entry | None:
+    """The entry of a key that OBJECT describes: it counts as read, and a miss is no event."""
     entry = session.space.find(session.database, key)
-    if entry is None:
-        raise CommandError("ERR no such key")
+    session.space.note_lookup(entry is not None)
     return entry
 
 
 @command("OBJECT ENCODING", 3, "readonly", group="generic", usage="<key>")
 def object_encoding(session: Session, args: list[bytes]) -> Reply:
     """Return Redis' encoding for a key of this kind and size."""
-    entry = session.space.find(session.database, args[2])
+    entry = _described(session, args[2])
     if entry is None:
         return None
     if entry.kind == STRING:
@@ -394,43 +395,22 @@ def object_encoding(session: Session, args: list[bytes]) -> Reply:
 @command("OBJECT REFCOUNT", 3, "readonly", group="generic", usage="<key>")
 def object_refcount(session: Session, args: list[bytes]) -> Reply:
     """Return 1 for a key that exists."""
-    return None if session.space.find(session.database, args[2]) is None else 1
+    return None if _described(session, args[2]) is None else 1
 
 
 @command("OBJECT IDLETIME", 3, "readonly", group="generic", usage="<key>")
 def object_idletime(session: Session, args: list[bytes]) -> Reply:
     """Return 0: no key is ever evicted, so idle time is not measured."""
-    return None if session.space.find(session.database, args[2]) is None else 0
+    return None if _described(session, args[2]) is None else 0
 
 
 @command("OBJECT FREQ", 3, "readonly", group="generic", usage="<key>")
 def object_freq(session: Session, args: list[bytes]) -> Reply:
     """Return an error: there is no eviction policy that counts accesses."""
-    if session.space.find(session.database, args[2]) is None:
+    if _described(session, args[2]) is None:
         return None
     raise CommandError(
         "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note"
         " that when switching between policies at runtime LRU and LFU data will take some time to"
         " adjust."
     )
-
-
-container("MEMORY", group="server")
-
-
-@command("MEMORY USAGE", -3, "readonly", group="server", usage="<key> [SAMPLES <count>]")
-def memory_usage(session: Session, args: list[bytes]) -> Reply:
-    """Return about how many bytes a key takes in the store; those in tables are estimated."""
-    for at in range(3, len(args), 2):  # Redis estimates from this many elements
-        if args[at].upper() != b"SAMPLES" or at + 1 == len(args) or to_int(args[at + 1]) < 0:
-            raise syntax_error()
-    entry = session.space.find(session.database, args[2])
-    if entry is None:
-        return None
-    size = len(session.database.prefix) + len(args[2]) + len(entry.encode())
-    starts = element_ranges(entry)
-    if entry.kind == STREAM:
-        starts += held_by_groups(session.space.records, entry)
-    for start in starts:
-        size += session.service.db.approximate_size(start, start + b"\xff" * 8)
-    return size

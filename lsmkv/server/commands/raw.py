@@ -14,6 +14,7 @@ from lsmkv.server.commands import (
     admin,
     clients,
     connection,
+    diagnosis,
     introspection,
     pubsub,
     transactions,
@@ -27,27 +28,16 @@ from lsmkv.server.resp import OK, CommandError, Pairs, Reply, Simple, syntax_err
 from lsmkv.server.scanning import scan_options
 from lsmkv.server.session import Session
 
-REGISTER = (acl, admin, clients, connection, introspection, pubsub, transactions)
+REGISTER = (acl, admin, clients, connection, diagnosis, introspection, pubsub, transactions)
 """The modules whose commands are shared."""
 RAW_COMMANDS: Table = {
     name: COMMANDS[name]
     for name in (
-        *(
-            b"ACL",
-            b"AUTH",
-            b"BGSAVE",
-            b"CLIENT",
-            b"COMMAND",
-            b"CONFIG",
-            b"DISCARD",
-            b"ECHO",
-            b"EXEC",
-        ),
-        *(b"HELLO", b"INFO", b"LASTSAVE", b"MODULE", b"MONITOR", b"MULTI", b"PING", b"PSUBSCRIBE"),
-        *(b"SPUBLISH", b"SSUBSCRIBE", b"SUNSUBSCRIBE"),
-        *(b"PUBLISH", b"PUBSUB", b"PUNSUBSCRIBE", b"QUIT", b"RESET", b"ROLE", b"SAVE"),
-        *(b"SHUTDOWN", b"SLOWLOG", b"SUBSCRIBE", b"TIME", b"UNSUBSCRIBE", b"UNWATCH", b"WATCH"),
-    )
+        b"ACL AUTH BGSAVE CLIENT COMMAND CONFIG DISCARD ECHO EXEC HELLO INFO LASTSAVE LATENCY"
+        b" MODULE MONITOR MULTI PING PSUBSCRIBE PUBLISH PUBSUB PUNSUBSCRIBE QUIT RESET ROLE SAVE"
+        b" SHUTDOWN SLOWLOG SPUBLISH SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE TIME UNSUBSCRIBE UNWATCH"
+        b" WATCH"
+    ).split()
 }
 """The commands for a store that is served with ``--raw``."""
 
@@ -59,7 +49,7 @@ def _command(
 
 
 def _there(session: Session, key: bytes) -> bool:
-    return session.space.records.get(key) is not None
+    return session.space.find(session.database, key) is not None
 
 
 def _put(session: Session, key: bytes, value: bytes | None) -> None:
@@ -74,19 +64,24 @@ def _put(session: Session, key: bytes, value: bytes | None) -> None:
 @_command("GET", 2, "readonly fast", "string")
 def get(session: Session, args: list[bytes]) -> Reply:
     """Return the value of a key."""
-    return session.space.records.get(args[1])
+    entry = session.space.find(session.database, args[1])
+    return None if entry is None else entry.rest
 
 
 @_command("MGET", -2, "readonly fast", "string")
 def mget(session: Session, args: list[bytes]) -> Reply:
     """Return the values of several keys."""
-    return session.space.records.multi_get(args[1:])
+    values = session.space.records.multi_get(args[1:])
+    for value in values:
+        session.space.note_lookup(value is not None)
+    return [*values]
 
 
 @_command("STRLEN", 2, "readonly fast", "string")
 def strlen(session: Session, args: list[bytes]) -> Reply:
     """Return the length of a value."""
-    return len(session.space.records.get(args[1]) or b"")
+    entry = session.space.find(session.database, args[1])
+    return 0 if entry is None else len(entry.rest)
 
 
 @_command("EXISTS", -2, "readonly fast")

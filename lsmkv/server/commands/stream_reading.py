@@ -135,6 +135,10 @@ class _Read:
             if stream is not None and self._has_group:
                 group = find_group(self._session.space.records, stream.entry, self._group)
             known = self._known[key] = (stream, group)
+        elif known[0] is None:  # Redis looks up each key twice: for its id, and to read it
+            self._session.space.miss(self._session.database, key)
+        elif self._session.space.counting:
+            self._session.space.note_lookup(True)
         return known
 
     # Reading

@@ -84,7 +84,9 @@ def set_(session: Session, args: list[bytes]) -> Reply:
     expires = 0
     if options.expiry in _UNITS:
         expires = _expiry_time(space, options.expiry, options.number, "set")
+    space.counting = options.get
     old = space.string(database, key) if options.get else None
+    space.counting = False
     entry = space.find(database, key)
     if options.only_if and (entry is not None) != (options.only_if == b"XX"):
         return old
@@ -118,12 +120,7 @@ def _set_until(
 @command("GET", 2, "readonly fast", group="string")
 def get(session: Session, args: list[bytes]) -> Reply:
     """Return the value of a key."""
-    value = session.space.string(session.database, args[1])
-    if value is None:
-        session.service.misses += 1
-    else:
-        session.service.hits += 1
-    return value
+    return session.space.string(session.database, args[1])
 
 
 @command("MGET", -2, "readonly fast", group="string")
@@ -137,6 +134,9 @@ def mget(session: Session, args: list[bytes]) -> Reply:
             space.miss(database, key)
             values.append(None)
         elif record[0] == STRING:
+            space.hits += 1
+            if space.usage is not None:
+                space.usage.note(database.prefix + key)
             values.append(record[1:])
         else:
             entry = space.find(database, key)

@@ -24,7 +24,7 @@ from lsmkv.engine.errors import Error
 from lsmkv.server.admission import denied
 from lsmkv.server.command import Command
 from lsmkv.server.info import REDIS_VERSION
-from lsmkv.server.resp import NO_REPLY, CommandError, Reply, read_only_error
+from lsmkv.server.resp import NO_REPLY, CommandError, Encoded, Reply, full_error, read_only_error
 from lsmkv.server.scripts.sandbox import OutOfMemory, Sandbox, ScriptError, Stopped
 from lsmkv.server.session import Evaluation, Scripts, Service, Session
 from lsmkv.server.sources import Script
@@ -128,9 +128,16 @@ class Evaluator(Scripts):
 
     def _done(self, evaluation: Evaluation, reply: Reply) -> Reply:
         self._tell(evaluation)
-        if type(reply) is CommandError:
-            self._command(evaluation).failed += 1
+        self._note_error(self._command(evaluation), reply)
         return reply
+
+    def _note_error(self, found: Command, reply: Reply) -> None:
+        """Count the error that a script has ended with, or has returned."""
+        if isinstance(reply, Encoded) and reply[:1] == b"-":
+            reply = CommandError(reply[1:].decode("utf-8", "replace"))
+        if isinstance(reply, CommandError):
+            found.failed += 1
+            self._service.errors.note(str(reply))
 
     def _command(self, evaluation: Evaluation) -> Command:
         """The command that runs a script: EVAL or a variant of it."""
@@ -260,8 +267,8 @@ class Evaluator(Scripts):
             service.deferred = None
         else:
             self._tell(evaluation)
-        found.microseconds += seconds * 1e6
-        found.failed += type(reply) is CommandError
+        found.add_time(int(seconds * 1e9))
+        self._note_error(found, reply)
         if seconds * 1e6 >= service.slow.threshold >= 0:
             session = evaluation.session
             service.slow.add(evaluation.request, seconds, session.address, session.name)
@@ -341,14 +348,15 @@ class Evaluator(Scripts):
         """Run a command of a script.  It is undone alone if it fails."""
         evaluation, session = self._now, self._session
         assert evaluation is not None
-        started = time.perf_counter()
-        if evaluation.killed or started > evaluation.deadline:
+        started = time.perf_counter_ns()
+        if evaluation.killed or started > evaluation.deadline * 1e9:
             evaluation.late = not evaluation.killed
             raise Stopped
         found = self._find(words, evaluation)
         space = self._space
         if space.failing:
             space.reading = "readonly" in found.flags
+        space.counting = found.looks_up
         mark = space.mark()
         try:
             if space.stale:
@@ -368,9 +376,8 @@ class Evaluator(Scripts):
             found.failed += 1
             raise
         finally:
-            space.reading = False
-            found.calls += 1
-            found.microseconds += (time.perf_counter() - started) * 1e6
+            space.reading = space.counting = False
+            found.note_call(time.perf_counter_ns() - started)
             self._service.commands += 1
         if self._service.monitors:
             evaluation.shown.append((found, words))
@@ -397,6 +404,8 @@ class Evaluator(Scripts):
         if found.writes:
             if not self._space.writable:
                 raise read_only_error()
+            if service.full and "denyoom" in found.properties.flags:
+                raise full_error()
             evaluation.wrote = True
         return found
 

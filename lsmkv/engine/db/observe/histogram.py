@@ -128,11 +128,12 @@ def bucket_of(nanoseconds: int) -> int:
     >>> bucket_of(63), bucket_of(64), bucket_of(65), bucket_of(66)
     (63, 64, 64, 65)
     """
-    value = max(0, min(nanoseconds, _LONGEST))
-    if value < _EXACT:
-        return value
-    shift = value.bit_length() - 6
-    return _PARTS * shift + (value >> shift)
+    if nanoseconds < _EXACT:
+        return max(0, nanoseconds)
+    if nanoseconds > _LONGEST:  # noqa: PLR1730 - min() takes as long as the rest
+        nanoseconds = _LONGEST
+    shift = nanoseconds.bit_length() - 6
+    return _PARTS * shift + (nanoseconds >> shift)
 
 
 def largest_in(bucket: int) -> int:

@@ -70,10 +70,10 @@ def exposition(measured: Sequence[Measured]) -> str:
 
     ``ValueError`` if two stores have one label.
     """
-    labels = [_label("store", one.store) for one in measured]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise ValueError(f"two stores with {label}: give each its own name, in a mapping")
+    labels = [label("store", one.store) for one in measured]
+    for one in labels:
+        if labels.count(one) > 1:
+            raise ValueError(f"two stores with {one}: give each its own name, in a mapping")
     stores = list(zip(labels, measured, strict=True))
     lines: list[str] = []
     for metric in _declared():
@@ -130,7 +130,7 @@ def _samples(metric: _Metric, stores: list[tuple[str, Measured]]) -> Iterator[st
 
 def _about(one: Measured) -> str:
     log = "mapped" if one.stats.mapped_log else "written"
-    return f"{_label('compression', one.stats.compression)},{_label('log', log)}"
+    return f"{label('compression', one.stats.compression)},{label('log', log)}"
 
 
 def _latencies(store: str, one: Measured) -> Iterator[str]:
@@ -206,7 +206,8 @@ def _process_samples(metric: _Metric, stores: list[tuple[str, Measured]]) -> Ite
         yield f"{name}_total{{{labels}}} {one.counters[metric.field]}"
 
 
-def _label(name: str, value: str) -> str:
+def label(name: str, value: str) -> str:
+    """A label as it stands between braces."""
     return f'{name}="{_escaped(value)}"'
 
 

@@ -1,0 +1,25 @@
+"""How many changes of keys are durable, and since when."""
+
+from __future__ import annotations
+
+import time
+
+
+class Saves:
+    """Counts what syncs have made durable.
+
+    Call order: ``written = n``, then ``end(written)`` of what it was when the sync began.
+    """
+
+    def __init__(self) -> None:
+        self.time = int(time.time())
+        """When the last sync ended, or the server started: seconds since 1970."""
+        self.written = 0
+        """Changes that are in the log."""
+        self.durable = 0
+        """How many of them a sync has made durable."""
+
+    def end(self, written: int) -> None:
+        """A sync has ended that began when ``written`` changes were in the log."""
+        self.time = int(time.time())
+        self.durable = max(self.durable, written)
