@@ -13,11 +13,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from lsmkv.server.command import MISSING, Command, KeyUse, Table
 from lsmkv.server.globs import matcher
+from lsmkv.server.pubsub import PATTERN
 
 # fmt: off
 CATEGORIES: Final = (
@@ -373,12 +374,12 @@ class User:
                 worst = denial
         return worst
 
-    def permits_channels(self, channels: Collection[bytes], patterns: Collection[bytes]) -> bool:
-        """Whether these subscriptions are permitted."""
-        subscriptions = [(one, False) for one in channels] + [(one, True) for one in patterns]
+    def permits_channels(self, subscriptions: list[set[bytes]]) -> bool:
+        """Whether these subscriptions of a session are permitted."""
         return all(
-            any(selector.permits_channel(name, pattern) for selector in self.selectors)
-            for name, pattern in subscriptions
+            any(selector.permits_channel(name, kind == PATTERN) for selector in self.selectors)
+            for kind, names in enumerate(subscriptions)
+            for name in names
         )
 
     def reads_all_keys(self, found: Command, request: list[bytes]) -> bool:

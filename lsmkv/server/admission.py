@@ -45,7 +45,9 @@ def check_allowed(session: Session, found: Command, request: list[bytes]) -> Non
             f"ERR Can't execute '{found.full_name}': only (P|S)SUBSCRIBE /"
             " (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
         )
-    if session.monitoring and (flags & {"readonly", "write"} or found.name == "PUBLISH"):
+    if session.monitoring and (
+        flags & {"readonly", "write"} or found.name in ("PUBLISH", "SPUBLISH")
+    ):
         raise CommandError("ERR Replica can't interact with the keyspace")
 
 

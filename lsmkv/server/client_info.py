@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from lsmkv.server.pubsub import CHANNEL, PATTERN, SHARD
 from lsmkv.server.session import Session
 
 _SESSION_BYTES = 5400
@@ -44,9 +45,9 @@ def described(session: Session, request: list[bytes] | None) -> str:
         "idle": int(now - session.last_active),
         "flags": _flags(session),
         "db": session.database.index,
-        "sub": len(session.channels),
-        "psub": len(session.patterns),
-        "ssub": 0,
+        "sub": len(session.subscriptions[CHANNEL]),
+        "psub": len(session.subscriptions[PATTERN]),
+        "ssub": len(session.subscriptions[SHARD]),
         "multi": -1 if session.queued is None else len(queued),
         "qbuf": unread,
         "qbuf-free": 0,

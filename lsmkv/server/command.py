@@ -77,7 +77,12 @@ class Command:
             return []
         if self.find_keys is not None:
             return self.find_keys(list(args))
-        return [use for spec in self.properties.keys if spec.first for use in _uses(spec, args)]
+        return [
+            use
+            for spec in self.properties.keys
+            if spec.is_keys and spec.first
+            for use in _uses(spec, args)
+        ]
 
 
 def _uses(spec: KeySpec, args: Sequence[bytes]) -> list[KeyUse]:

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from lsmkv.engine.util.search import IS_COMPILED
+from lsmkv.server.pubsub import CHANNEL, PATTERN, SHARD
 
 try:
     import resource
@@ -162,9 +163,9 @@ def _stats(service: Service) -> Fields:
         "scripts_crashed": service.scripts.crashed,
         "keyspace_hits": service.hits,
         "keyspace_misses": service.misses,
-        "pubsub_channels": len(service.channels.channels),
-        "pubsub_patterns": len(service.channels.patterns),
-        "pubsubshard_channels": 0,
+        "pubsub_channels": len(service.channels.subscribers[CHANNEL]),
+        "pubsub_patterns": len(service.channels.subscribers[PATTERN]),
+        "pubsubshard_channels": len(service.channels.subscribers[SHARD]),
     }
 
 

@@ -243,8 +243,8 @@ class Session:
         self.watching: set[tuple[int, bytes]] = set()
         self.changed = False
         """Whether a key that it watches has changed."""
-        self.channels: set[bytes] = set()
-        self.patterns: set[bytes] = set()
+        self.subscriptions: list[set[bytes]] = [set(), set(), set()]
+        """The names of channels, patterns and shard channels: see ``pubsub.py``."""
         self.monitoring = False
         self.wait: Wait | None = None
         """What it waits for, while it is blocked."""
@@ -405,6 +405,13 @@ class Session:
         """After a change of its user: apply it."""
         self.limited = self.must_authenticate or not self.user.unlimited
 
+    def reads_all_keys(self, request: list[bytes]) -> bool:
+        """Whether a request of its user may read any key, also those that it does not name."""
+        if not self.limited:
+            return True
+        found = self.service.command_of(request)
+        return found is not None and self.user.reads_all_keys(found, request)
+
     @property
     def must_authenticate(self) -> bool:
         """Whether only commands such as AUTH run."""
@@ -414,17 +421,11 @@ class Session:
     def restricted(self) -> bool:
         """Whether some commands do not run at once: before AUTH, for a user that may not do
         everything, in a transaction, or while subscribed."""
-        return (
-            self.queued is not None
-            or self.limited
-            or bool(self.channels)
-            or bool(self.patterns)
-            or self.monitoring
-        )
+        return self.queued is not None or self.limited or self.subscribed or self.monitoring
 
     @property
     def subscribed(self) -> bool:
-        return bool(self.channels or self.patterns)
+        return any(self.subscriptions)
 
     def mark_changed(self) -> None:
         """A key that it watches has changed."""

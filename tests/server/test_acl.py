@@ -8,6 +8,7 @@ import pytest
 
 from lsmkv.server.acl import CATEGORIES, Denial, RuleError, User, has_space
 from lsmkv.server.commands import COMMANDS
+from lsmkv.server.commands.raw import RAW_COMMANDS
 
 EVERY = [inner for one in COMMANDS.values() for inner in (one, *one.subcommands.values())]
 
@@ -122,6 +123,18 @@ def test_every_key_is_checked_that_a_request_names_though_others_make_no_sense()
     merge = COMMANDS[b"PFMERGE"]
     assert user.denial(merge, [b"PFMERGE", b"a"]) is None
     assert user.denial(merge, [b"PFMERGE", b"b"]) == Denial(2, 0, b"b")  # Redis 7.0 permits it
+
+
+def test_only_commands_about_a_whole_database_name_no_keys() -> None:
+    """Any other command would escape the rules of keys: it needs a line in command_properties."""
+    about_data = [one for one in EVERY if one.flags & {"readonly", "write"}]
+    assert {one.name for one in about_data if not one.properties.keys} == {
+        *("DBSIZE", "FLUSHALL", "FLUSHDB", "KEYS", "RANDOMKEY", "SCAN", "SWAPDB")
+    }
+    raw = [one for one in RAW_COMMANDS.values() if one.flags & {"readonly", "write"}]
+    assert {one.name for one in raw if not one.properties.keys} == {
+        *("DBSIZE", "KEYS", "LSMKV.RANGE", "SCAN")
+    }
 
 
 def test_the_denial_of_the_selector_that_permits_most_is_reported() -> None:

@@ -121,8 +121,8 @@ MISTAKES: tuple[Mistake, ...] = (
         "UNSUBSCRIBE without channels ends the patterns",
         "server",
         "_unsubscribe",
-        "session.patterns if pattern else session.channels",
-        "session.channels if pattern else session.patterns",
+        "sorted(session.subscriptions[kind])",
+        "sorted(session.subscriptions[1 - kind])",
         "A client goes on to get messages that it wanted no more.",
     ),
     Mistake(

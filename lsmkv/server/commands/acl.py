@@ -34,7 +34,7 @@ def acl_setuser(session: Session, args: list[bytes]) -> Reply:
     lost = [
         one
         for one in service.sessions.values()
-        if one.user is user and not user.permits_channels(one.channels, one.patterns)
+        if one.user is user and not user.permits_channels(one.subscriptions)
     ]
     kill(session, lost)
     return OK

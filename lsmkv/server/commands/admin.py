@@ -230,19 +230,15 @@ def module_list(session: Session, args: list[bytes]) -> Reply:
 
 for _what, _names in {
     "functions: see EVAL": "FCALL FCALL_RO FUNCTION",
-    "cluster": "CLUSTER ASKING READONLY READWRITE SPUBLISH SSUBSCRIBE SUNSUBSCRIBE"
-    " PUBSUB|SHARDCHANNELS PUBSUB|SHARDNUMSUB",
+    "cluster": "CLUSTER ASKING READONLY READWRITE",
     "Sentinel": "SENTINEL",
     "modules": "MODULE|LOAD MODULE|LOADEX MODULE|UNLOAD",
     "replication by commands: open the directory with --read-only instead": "REPLICAOF SLAVEOF"
     " PSYNC SYNC REPLCONF FAILOVER",
-    "dump format of Redis": "DUMP RESTORE RESTORE-ASKING MIGRATE",
+    "a connection to another server: see DUMP and RESTORE": "RESTORE-ASKING MIGRATE",
     "tests of HyperLogLog": "PFDEBUG PFSELFTEST",
-    "geospatial commands": "GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUSBYMEMBER"
-    " GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GEOSEARCHSTORE",
     "client-side caching": "CLIENT|CACHING CLIENT|GETREDIR CLIENT|TRACKING CLIENT|TRACKINGINFO",
     "debugger of scripts": "SCRIPT|DEBUG",
-    "longest common subsequence": "LCS",
     "latency monitor: see SLOWLOG": "LATENCY",
     "report on memory: see INFO": "MEMORY|DOCTOR MEMORY|MALLOC-STATS MEMORY|PURGE MEMORY|STATS",
     "debugging commands": "DEBUG",

@@ -44,6 +44,7 @@ RAW_COMMANDS: Table = {
             b"EXEC",
         ),
         *(b"HELLO", b"INFO", b"LASTSAVE", b"MODULE", b"MONITOR", b"MULTI", b"PING", b"PSUBSCRIBE"),
+        *(b"SPUBLISH", b"SSUBSCRIBE", b"SUNSUBSCRIBE"),
         *(b"PUBLISH", b"PUBSUB", b"PUNSUBSCRIBE", b"QUIT", b"RESET", b"ROLE", b"SAVE"),
         *(b"SHUTDOWN", b"SLOWLOG", b"SUBSCRIBE", b"TIME", b"UNSUBSCRIBE", b"UNWATCH", b"WATCH"),
     )
@@ -197,6 +198,8 @@ def lsmkv_range(session: Session, args: list[bytes]) -> Reply:
     ``LSMKV.RANGE start stop [LIMIT n] [REV] [KEYS]``: an empty STOP means no end; the default LIMIT
     is 100; REV reads from the end; KEYS omits the values.  Costs O(LIMIT).
     """
+    if not session.reads_all_keys(args):
+        raise CommandError("NOPERM this user has no permissions to read all keys")
     limit, reverse, keys_only = 100, False, False
     words = iter(args[3:])
     for word in words:

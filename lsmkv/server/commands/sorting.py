@@ -31,7 +31,7 @@ class _Options(NamedTuple):
     store: bytes | None
 
 
-def _options(words: list[bytes], may_store: bool, reads_all_keys: bool = True) -> _Options:
+def _options(words: list[bytes], may_store: bool, reads_all_keys: bool) -> _Options:
     by: bytes | None = None
     store: bytes | None = None
     offset, count, get, descending, alphabetic = 0, -1, [], False, False
@@ -109,11 +109,7 @@ def _number(text: bytes | None) -> float:
 
 
 def _sort(session: Session, args: list[bytes], may_store: bool) -> Reply:
-    reads_all_keys = True
-    if session.limited:
-        sort = session.service.command_of(args)
-        reads_all_keys = sort is not None and session.user.reads_all_keys(sort, args)
-    options = _options(args[2:], may_store, reads_all_keys)
+    options = _options(args[2:], may_store, session.reads_all_keys(args))
     sorts = options.by is None or b"*" in options.by
     values = _elements(session, args[1], options.descending, not sorts)
     if sorts:

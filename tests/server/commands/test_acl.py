@@ -237,4 +237,9 @@ def test_an_ordinary_store_has_users_too() -> None:
             ("GET b",
              "NOPERM this user has no permissions to access one of the keys used as arguments"),
             ("SET a v", "NOPERM this user has no permissions to run the 'set' command"),
+            ("LSMKV.RANGE '' ''", "NOPERM this user has no permissions to read all keys"),
+            ("RESET", b"RESET"),
+            ("ACL SETUSER ann %R~*", b"OK"),
+            ("AUTH ann x", b"OK"),
+            ("LSMKV.RANGE '' ''", []),
         )  # fmt: skip
