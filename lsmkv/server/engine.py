@@ -189,7 +189,8 @@ class Engine(Service):
             if space.stale:
                 space.recover()
             reply = found.handler(session, request)
-            self.space.keep()
+            if not self.is_busy():  # a script that goes on in a thread can still be undone
+                self.space.keep()
         except TooLong:
             self.space.undo()
             reply = self._give_way(session, found, request)

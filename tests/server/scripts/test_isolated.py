@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -59,6 +60,8 @@ def is_there(pid: int) -> bool:
 async def in_one_call(server: Server, limit: int = 60_000) -> AsyncIterator[tuple[Wire, Wire]]:
     """A client whose script has written, and is in one call of C; and another client."""
     server.engine.settings.script_time = 0
+    async with Wire(server) as one:
+        await one("EVAL 'return 1' 0")  # its process is there, so that it writes in the loop
     before = server.engine.table[b"PUBLISH"].calls
     async with busy(server, f'EVAL "{ENDLESS}" 0', limit) as (one, other):
         while server.engine.table[b"PUBLISH"].calls == before:
@@ -140,6 +143,7 @@ def test_a_transaction_keeps_its_other_commands(runner: asyncio.Runner, server: 
     async def main() -> None:
         async with Wire(server) as one, Wire(server) as other:
             await other("CONFIG SET lua-time-limit 1")
+            await other("EVAL 'return 1' 0")
             for line in ("MULTI", "SET a 1", f'EVAL "{ENDLESS}" 0', "SET b 1"):
                 await one(line)
             before = server.engine.table[b"PUBLISH"].calls
@@ -187,6 +191,52 @@ def test_the_end_of_the_server_ends_a_script(runner: asyncio.Runner, tmp_path: P
             assert await one("EXISTS k list") == 0
 
     runner.run(main())
+
+
+def test_every_script_is_done_or_undone(
+    runner: asyncio.Runner, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Their process is killed at any moment, while they run in the loop and in a thread."""
+    script = """
+    redis.call('incr', 'first') redis.call('rpush', 'list', ARGV[1])
+    for n = 1, ARGV[1] do redis.call('get', 'first') end
+    return redis.call('incr', 'last')
+    """.replace("\n", " ")
+    chances = random.Random(64)
+    ended = threading.Event()
+
+    def kill() -> None:
+        """Kill it whenever its scripts have run some commands more."""
+        get = server.engine.table[b"GET"]
+        aim = get.calls
+        while not ended.wait(0.0005):
+            if get.calls >= aim and (pid := pid_of(server)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                aim = get.calls + chances.randrange(1, 1500)
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+
+    async def main() -> None:
+        done = 0
+        async with Wire(server) as one:
+            for _ in range(50):
+                times = chances.choice([0, 10, 1000])
+                reply = await one(f'EVAL "{script}" 0 {times}')
+                assert isinstance(reply, int) or reply.startswith("ERR The script has ended its")
+                done += isinstance(reply, int)
+            ended.set()
+            assert await one("MGET first last") == [b"%d" % done] * 2
+            assert await one("LLEN list") == done
+            assert 0 < done < 50
+
+    try:
+        runner.run(main())
+    finally:
+        ended.set()
+        killing.join()
+    caplog.clear()
 
 
 def test_a_killed_server_leaves_no_process(tmp_path: Path) -> None:
