@@ -32,6 +32,7 @@ SCALE_PUBLISHERS ?= 20
 STORM_INTERRUPTS ?= 300
 NESTED_LINES ?= 0
 NESTED_SECONDS ?= 600
+COMPILED_MARKS ?= not interpreted and not weekly
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 SECONDS ?= 600
@@ -97,7 +98,7 @@ test-compiled: compiled run-compiled  ## the suite against that wheel
 
 .PHONY: run-compiled run-install
 run-compiled:
-	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q $(PARALLEL) -m "not interpreted and not weekly" tests
+	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q $(PARALLEL) -m "$(COMPILED_MARKS)" tests
 
 test-install: wheel run-install  ## installing with no compiler, with one that fails half way, ...
 

@@ -21,6 +21,7 @@ from lsmkv.server.encoding import (
     EXPIRY,
     EXPIRY_BOUND,
     FORMAT,
+    FORMAT_2,
     FORMAT_KEY,
     GARBAGE,
     GARBAGE_ENDS,
@@ -64,6 +65,7 @@ class _Checker:
     def __init__(self, db: DB) -> None:
         self._db = db
         self._records = Records(db)
+        self._format: bytes | None = None
         self._ids: dict[int, tuple[int, int]] = {}
         """The index of each database and its stored number of keys, by the database's id."""
         self._garbage: set[bytes] = set()
@@ -72,7 +74,8 @@ class _Checker:
         """The kind and the record of the key that has a version, or whose group has it."""
 
     def problems(self) -> Iterator[str]:
-        if self._db.get(FORMAT_KEY) != FORMAT:
+        self._format = self._db.get(FORMAT_KEY)
+        if self._format not in (FORMAT, FORMAT_2):
             yield "The store does not state its format, or states an unknown one."
             return
         yield from self._check_databases()
@@ -150,7 +153,7 @@ class _Checker:
             live = id_ in counted
             if live and entry.expires and self._db.get(_expiry_key(name, entry)) is None:
                 yield f"{name!r} expires but is not in the expiry queue."
-            if entry.kind != STRING:
+            if entry.version or entry.kind != STRING:
                 yield from self._check_version(name, entry.kind, entry.version, ceiling)
                 yield from self._check_elements(name, entry)
             if entry.kind == STREAM:
@@ -173,6 +176,9 @@ class _Checker:
     def _check_elements(self, name: bytes, entry: Entry) -> Iterator[str]:
         if entry.kind == BLOOM:
             yield from self._check_pages(name, entry)
+            return
+        if entry.kind == STRING:
+            yield from self._check_chunks(name, entry)
             return
         stream = Stream(self._records, entry) if entry.kind == STREAM else None
         prefix = element_prefix(entry)
@@ -251,6 +257,21 @@ class _Checker:
                 yield f"The Bloom filter {name!r} has a page outside its layers: {layer}, {number}."
             elif page[-1:] != bytes((found.layer(layer).probes,)):
                 yield f"The Bloom filter {name!r} has a page of another layer: {layer}, {number}."
+
+    def _check_chunks(self, name: bytes, entry: Entry) -> Iterator[str]:
+        if self._format != FORMAT_2:
+            yield f"The string {name!r} is in chunks, which the store's format does not have."
+        prefix = element_prefix(entry)
+        count = 0
+        for place, chunk in self._scan(prefix):
+            number = place[len(prefix) :]
+            count += 1
+            if len(number) != 4 or len(chunk) > entry.chunk_size:
+                yield f"The string {name!r} has a chunk that is none, at {number!r}."
+            elif U32.unpack(number)[0] * entry.chunk_size + len(chunk) > entry.size:
+                yield f"The string {name!r} has a chunk after its end, at {number!r}."
+        if count != entry.chunks:
+            yield f"The string {name!r} has {count} chunks, but its record says {entry.chunks}."
 
     def _check_owners(self) -> Iterator[str]:
         """Check that every element belongs to a key, or is queued to be swept."""

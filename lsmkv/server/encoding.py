@@ -10,7 +10,9 @@ from typing import Final
 
 FORMAT_KEY: Final = b"!format"
 FORMAT: Final = b"lsmkv-serve 1"
-"""The value under ``FORMAT_KEY`` in a store of this layout."""
+"""The value under ``FORMAT_KEY`` in a store without strings in chunks."""
+FORMAT_2: Final = b"lsmkv-serve 2"
+"""The value once a string was in chunks: releases that do not know them refuse the store."""
 DATABASE: Final = b"!d"
 """+ index (1 byte) -> id (4), number of keys (8)."""
 CEILINGS: Final = b"!n"
@@ -26,7 +28,7 @@ SCRIPT: Final = b"!s"
 CURSOR: Final = b"c"
 """+ cursor mod 2^16 (2) -> cursor (8), length of scope (4), scope, position."""
 ELEMENT: Final = b"e"
-"""+ version (8) + field, member or index -> value."""
+"""+ version (8) + field, member, index or number of a chunk (4) -> value."""
 GARBAGE: Final = b"g"
 """+ number (8) -> a range to remove: one of the two kinds, then the sweep's position."""
 KEY: Final = b"k"
@@ -45,6 +47,8 @@ SET: Final = 4
 SORTED_SET: Final = 5
 BLOOM: Final = 6
 STREAM: Final = 7
+LONG_STRING: Final = 8
+"""A string in chunks, in records alone: its :class:`Entry` is a ``STRING`` with a version."""
 EXPIRES: Final = 0x80
 """Added to the kind of an entry that has an expiry."""
 KIND_NAMES: Final = {
@@ -60,6 +64,7 @@ KIND_NAMES: Final = {
 U16: Final = struct.Struct(">H")
 U32: Final = struct.Struct(">I")
 U64: Final = struct.Struct(">Q")
+TWO_U32: Final = struct.Struct(">II")
 TWO_U64: Final = struct.Struct(">QQ")
 DOUBLE: Final = struct.Struct(">d")
 LIST_MIDDLE: Final = 1 << 63
@@ -76,7 +81,9 @@ class Entry:
     expires (8)           milliseconds since 1970, only with ``EXPIRES``
     a string: value       its bytes, to the end
     else: version (8)     under which the elements stand: unique in the store, never used again
-    size (8)              the number of elements
+    size (8)              the number of elements; of a string in chunks, its bytes
+    a long string         (4) bytes of a chunk
+    chunks                (4) the number of chunks that are there
     a list: head (8)      the index of the first element
     hash, set: removed    (4) elements removed since they were moved; left out if 0
     sorted set: removed   (4) entries removed from the order since the bounds were looked up
@@ -87,23 +94,39 @@ class Entry:
     ====================  =====================================================================
     """
 
-    __slots__ = ("expires", "head", "high", "kind", "low", "removed", "rest", "size", "version")
+    __slots__ = (
+        "chunk_size",
+        "chunks",
+        "expires",
+        "head",
+        "high",
+        "kind",
+        "low",
+        "removed",
+        "rest",
+        "size",
+        "version",
+    )
 
     def __init__(self, kind: int, version: int = 0, rest: bytes = b"") -> None:
         self.kind = kind
         self.expires = 0
         """0 if it does not expire."""
         self.version = version
+        """0 if it has no elements: a string that is not in chunks."""
         self.size = 0
+        self.chunk_size = 0
+        self.chunks = 0
         self.head = LIST_MIDDLE
         self.removed = 0
         self.low = b""
         self.high = b""
         self.rest = rest
-        """A string's value, or what a Bloom filter or stream has after its size."""
+        """The value of a string that is not in chunks, or what a Bloom filter or stream has after
+        its size."""
 
     def encode(self) -> bytes:
-        kind = self.kind
+        kind = LONG_STRING if self.kind == STRING and self.version else self.kind
         if self.expires:
             start = bytes((kind | EXPIRES,)) + U64.pack(self.expires)
         else:
@@ -111,6 +134,8 @@ class Entry:
         if kind == STRING:
             return start + self.rest
         start += TWO_U64.pack(self.version, self.size)
+        if kind == LONG_STRING:
+            return start + TWO_U32.pack(self.chunk_size, self.chunks)
         if kind == LIST:
             return start + U64.pack(self.head)
         if kind == SORTED_SET:
@@ -133,7 +158,10 @@ class Entry:
             return entry
         entry.version, entry.size = TWO_U64.unpack_from(data, at)
         at += 16
-        if entry.kind == LIST:
+        if entry.kind == LONG_STRING:
+            entry.kind = STRING
+            entry.chunk_size, entry.chunks = TWO_U32.unpack_from(data, at)
+        elif entry.kind == LIST:
             (entry.head,) = U64.unpack_from(data, at)
         elif entry.kind == SORTED_SET:
             (entry.removed,) = U32.unpack_from(data, at)
@@ -169,7 +197,7 @@ def group_prefix(entry: Entry) -> bytes:
 
 def element_ranges(entry: Entry) -> list[bytes]:
     """The prefixes of all records that a key holds beside its own, but for those of groups."""
-    if entry.kind == STRING:
+    if not entry.version:
         return []
     ranges = [element_prefix(entry)]
     if entry.kind == SORTED_SET:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from functools import partial
 
@@ -16,9 +17,12 @@ from lsmkv.engine.errors import Error
 from lsmkv.server.admission import check_allowed, unknown_command
 from lsmkv.server.command import Command, Table
 from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.long_reads import LongReads
 from lsmkv.server.quoting import quoted
+from lsmkv.server.records import TooLong
 from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, encode
 from lsmkv.server.scripts.evaluator import Evaluator
+from lsmkv.server.scripts.isolated import IsolatedEvaluator
 from lsmkv.server.session import Evaluation, Reread, Service, Session
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import without_secrets
@@ -58,7 +62,10 @@ class Engine(Service):
         self.syncs = Syncs(db, settings, space.writable, self._send, self._fail_to_sync)
         self._logged: dict[str, float] = {}
         """When each kind of trouble was last logged."""
-        self.evaluator = self.scripts = Evaluator(self)
+        isolated = settings.scripts.name == "process"
+        self.evaluator: Evaluator = IsolatedEvaluator(self) if isolated else Evaluator(self)
+        self.scripts = self.evaluator
+        self.reads = LongReads(self)
         self._held_back: dict[Session, None] = {}
         """Clients whose requests wait for the end of a script."""
         self._withheld: list[Session] = []
@@ -70,7 +77,6 @@ class Engine(Service):
         """Open a session for a new connection."""
         self.connections += 1
         session = Session(self, self.connections, address, local)
-        session.authenticated = not self.settings.password
         self.sessions[session.id] = session
         return session
 
@@ -79,6 +85,7 @@ class Engine(Service):
         self.sessions.pop(session.id, None)
         self.waits.remove(session)
         self.pause.remove(session)
+        self.reads.cancel(session)
         self.channels.leave_all(session)
         session.leave_transaction()
         self.monitors.discard(session)
@@ -124,6 +131,8 @@ class Engine(Service):
                 self._run_while_busy(session, found, request)
                 return
         self.space.records.touched = False
+        if found.gives_way and not session.skips and not session.silent:
+            self.space.records.deadline = time.perf_counter() + self.reads.in_loop
         self.answer(session, found, request)
         if self.monitors:
             self.show(session, found, request)
@@ -175,6 +184,9 @@ class Engine(Service):
                 space.recover()
             reply = found.handler(session, request)
             self.space.keep()
+        except TooLong:
+            self.space.undo()
+            reply = self._give_way(session, found, request)
         except CommandError as error:
             self.space.undo()
             found.failed += 1
@@ -190,14 +202,26 @@ class Engine(Service):
             _log.exception("%s failed", found.name)
             reply = CommandError(_INTERNAL)
         space.reading = space.events.misses = False
+        space.records.deadline = math.inf
         duration = time.perf_counter() - started
         found.calls += 1
         found.microseconds += duration * 1e6
         self.commands += 1
         slow = duration * 1e6 >= self.slow.threshold >= 0
-        if slow and found.name != "EXEC" and not self.is_busy():
+        ended = not self.is_busy() and not session.postponed
+        if slow and found.name != "EXEC" and ended:
             self.slow.add(without_secrets(request), duration, session.address, session.name)
         return reply
+
+    def _give_way(self, session: Session, found: Command, request: list[bytes]) -> Reply:
+        """Run a read that takes long in a thread."""
+        self.space.records.deadline = math.inf
+        try:
+            if self.reads.begin(session, found, request):
+                return NO_REPLY
+        except (Error, OSError) as error:
+            return CommandError(f"ERR {type(error).__name__}: {error}")
+        return self.call(session, found, request)
 
     def _checked(
         self, session: Session, found: Command | None, request: list[bytes]
@@ -291,7 +315,7 @@ class Engine(Service):
 
     def holds_back(self, session: Session) -> bool:
         """Whether the next request of a client waits because a script runs in a thread, or its
-        last one because of a pause.
+        last one because of a pause, or because that runs in a thread.
 
         If so, the client continues when that ends, or when it may be answered with BUSY.
         """

@@ -17,6 +17,7 @@ from lsmkv.server.encoding import (
     ELEMENT,
     EXPIRES,
     FORMAT,
+    FORMAT_2,
     FORMAT_KEY,
     GROUP,
     KEY,
@@ -37,7 +38,10 @@ from lsmkv.server.read_ahead import ReadAhead
 from lsmkv.server.records import Records
 from lsmkv.server.removed_ranges import RemovedRanges
 from lsmkv.server.resp import wrong_type
+from lsmkv.server.string_value import CHUNK, LONGEST_WHOLE, StringValue
 
+_SWEPT_BYTES = 1 << 20
+"""Bytes of records after which a step of the sweep ends."""
 _PLAIN_STRING = bytes((STRING,))
 
 
@@ -73,6 +77,9 @@ class Keyspace:
         """Counts of the members of large sorted sets."""
         self.events = Events()
         """Keyspace notifications."""
+        self.chunk_size = CHUNK
+        self.longest_whole = LONGEST_WHOLE
+        """Bytes of the longest string that is not in chunks."""
         self.changes = 0
         """Keys that were changed since the start."""
         self.expired = 0
@@ -103,7 +110,7 @@ class Keyspace:
                     "keys as strings."
                 )
             records.put(FORMAT_KEY, FORMAT)
-        elif written != FORMAT:
+        elif written not in (FORMAT, FORMAT_2):
             raise ValueError(f"{db.path} was written by an incompatible version of lsmkv serve")
         self._versions = Numbering(records, b"versions")
         self._ids = Numbering(records, b"ids", step=1)  # they have only 32 bits
@@ -227,7 +234,7 @@ class Keyspace:
     def probe(self) -> None:
         """Write a value that is already stored: the next commit shows whether the store takes
         writes."""
-        self.records.put(FORMAT_KEY, FORMAT)
+        self.records.put(FORMAT_KEY, self.records.get(FORMAT_KEY))
         self.records.keep()
 
     # Keys
@@ -256,7 +263,35 @@ class Keyspace:
         if record[0] == STRING:
             return record[1:]
         entry = self.find(database, key, STRING)
-        return None if entry is None else entry.rest
+        return None if entry is None else self.content(entry)
+
+    def content(self, entry: Entry) -> bytes:
+        """The value of a string.  O(its bytes)."""
+        return self.value(entry).read(0, entry.size) if entry.version else entry.rest
+
+    def value(self, entry: Entry) -> StringValue:
+        """The value of a string, for reading and changing parts of it."""
+        return StringValue(self.records, entry, self.longest_whole, self._split)
+
+    def set_content(self, entry: Entry, value: bytes) -> None:
+        """Give a string another value.  The entry is to be saved then."""
+        for prefix in element_ranges(entry):
+            self.garbage.add(prefix)
+        entry.version, entry.rest = 0, b""
+        if len(value) <= self.longest_whole:
+            entry.rest = value
+            return
+        changed = self.value(entry)
+        changed.write(0, value)
+        changed.flush()
+
+    def _split(self, entry: Entry) -> None:
+        """Prepare the entry of a string for chunks."""
+        if self.records.get(FORMAT_KEY) != FORMAT_2:
+            self.records.put(FORMAT_KEY, FORMAT_2)
+        entry.version = self.new_version()
+        entry.size = entry.chunks = 0
+        entry.chunk_size = self.chunk_size
 
     def find(self, database: Database, key: bytes, kind: int = 0) -> Entry | None:
         """The entry of a key; None if it does not exist or has expired.
@@ -321,12 +356,18 @@ class Keyspace:
             self.announce("n", "new", database, key)
         elif old[0] != STRING:
             self._drop(database, key, Entry.decode(old))
-        if expires:
+        if len(value) > self.longest_whole:
+            entry = Entry(STRING)
+            entry.expires = expires
+            self.set_content(entry, value)
+            self.records.put(name, entry.encode())
+        elif expires:
             head = bytes((STRING | EXPIRES,)) + U64.pack(expires)
-            self.expiry.add(expires, database.id, key)
             self.records.put(name, head + value)
         else:
             self.records.put(name, _PLAIN_STRING + value)
+        if expires:
+            self.expiry.add(expires, database.id, key)
         self.touch(database, key)
 
     def remove(self, database: Database, key: bytes, entry: Entry, swept: bool = False) -> None:
@@ -481,10 +522,12 @@ class Keyspace:
             return False
         prefix, position = entry_at
         stop = successor(prefix)
+        size = 0
         for count, (name, record) in enumerate(self.records.scan(position or prefix, stop)):
-            if count == limit:
+            if count == limit or size > _SWEPT_BYTES:
                 self.garbage.move(prefix, name)
                 return True
+            size += len(record)
             self.records.delete(name)
             if prefix[:1] == KEY:
                 entry = Entry.decode(record)

@@ -51,6 +51,8 @@ def command(
         made.may_write = made.writes or name in _MAY_WRITE
         made.noscript = "noscript" in properties.flags
         made.runs_script = group == "scripting"
+        reads = "readonly" in known and not made.runs_script
+        made.gives_way = reads and "blocking" not in known and not name.endswith("SCAN")
         container, _, inner = name.partition(" ")
         if inner:
             table[container.encode()].subcommands[inner.encode()] = made

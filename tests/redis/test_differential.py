@@ -24,6 +24,7 @@ _A_RUN = 200
 """Requests from empty databases on: few, so that a failing run is soon made small."""
 _UNCOMPARED = {
     "about the process": "BGREWRITEAOF BGSAVE LASTSAVE QUIT SAVE SHUTDOWN TIME",
+    "compared in test_acl.py": "ACL",
     "compared in test_scripts.py": "EVALSHA EVALSHA_RO EVAL_RO SCRIPT",
     "compared in test_connections.py": "COMMAND CONFIG INFO MODULE MONITOR PSUBSCRIBE PUBSUB"
     " PUNSUBSCRIBE ROLE SLOWLOG SUBSCRIBE UNSUBSCRIBE",

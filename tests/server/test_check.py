@@ -17,6 +17,7 @@ from lsmkv.server.encoding import (
     ELEMENT,
     EXPIRY,
     EXPIRY_BOUND,
+    FORMAT,
     FORMAT_KEY,
     GARBAGE,
     GARBAGE_ENDS,
@@ -41,6 +42,8 @@ from lsmkv.server.stream import Stream
 
 WRITES = """
 SET string value
+SETRANGE long 400000 x
+SETRANGE long 20000 x
 SET brief value EX 100000
 HSET hash a 1 b 2
 RPUSH list a b c
@@ -200,6 +203,16 @@ def no_garbage(db: DB) -> None:
 DAMAGES: dict[str, tuple[Callable[[DB], None], str]] = {
     "format": (lambda db: db.delete(FORMAT_KEY), "does not state its format"),
     "size of a database": (lambda db: db.delete(key(db, b"string")), "keys, but its record says"),
+    "unknown format": (lambda db: db.put(FORMAT_KEY, b"lsmkv-serve 3"), "states an unknown one"),
+    "chunks in the first format": (
+        lambda db: db.put(FORMAT_KEY, FORMAT),
+        "which the store's format does not have",
+    ),
+    "lost chunk": (element(b"long", U32.pack(1), None), "has 1 chunks, but its record says 2"),
+    "chunk after the end": (element(b"long", U32.pack(30), b"x"), "a chunk after its end"),
+    "size of a long string": (edit(b"long", size=400_000), "a chunk after its end"),
+    "long chunk": (element(b"long", U32.pack(1), bytes(16385)), "a chunk that is none"),
+    "another element": (element(b"long", b"field", b"x"), "a chunk that is none"),
     "size of a hash": (edit(b"hash", size=3), "2 elements, but its record says 3"),
     "field": (element(b"hash", b"c", b"3"), "3 elements, but its record says 2"),
     "gap of a list": (element(b"list", U64.pack((1 << 63) + 1), None), "where element 1 should be"),

@@ -28,7 +28,10 @@ from lsmkv.server.encoding import (
 )
 
 VERSION = 0x0102030405060708
-FIELDS = ("kind", "expires", "version", "size", "head", "removed", "low", "high", "rest")
+FIELDS = (
+    *("kind", "expires", "version", "size", "chunk_size", "chunks"),
+    *("head", "removed", "low", "high", "rest"),
+)
 
 
 def entry(kind: int, **fields: Any) -> Entry:
@@ -44,6 +47,14 @@ def entry(kind: int, **fields: Any) -> Entry:
         (entry(STRING, rest=b"value"), "01 76616c7565"),
         (entry(STRING), "01"),
         (entry(STRING, rest=b"\0", expires=1700000000000), "81 0000018bcfe56800 00"),
+        (
+            entry(STRING, version=VERSION, size=9, chunk_size=16384, chunks=1),
+            "08 0102030405060708 0000000000000009 00004000 00000001",
+        ),
+        (
+            entry(STRING, version=VERSION, size=9, chunk_size=8, chunks=2, expires=5),
+            "88 0000000000000005 0102030405060708 0000000000000009 00000008 00000002",
+        ),
         (entry(HASH, size=3), "02 0102030405060708 0000000000000003"),
         (entry(LIST, size=1), "03 0102030405060708 0000000000000001 8000000000000000"),
         (

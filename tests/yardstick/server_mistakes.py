@@ -129,9 +129,9 @@ MISTAKES: tuple[Mistake, ...] = (
         "the password of another user is taken",
         "server",
         "_authenticate",
-        'if user != b"default" or not right:',
-        'if user != b"default" and not right:',
-        "AUTH accepts a wrong password for the default user.",
+        "user = service.users.find(name)",
+        "user = service.users.default",
+        "AUTH accepts the default user's password for every user.",
     ),
     Mistake(
         "EXPIRE with GT shortens a key's life",

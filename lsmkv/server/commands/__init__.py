@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lsmkv.server.commands import (
+    acl,
     admin,
     bitfields,
     bitmaps,
@@ -35,9 +36,10 @@ __all__ = ["COMMANDS", "MODULES"]
 
 # fmt: off
 MODULES = (
-    admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, hashes, hyperloglogs,
-    introspection, keys, lists, pubsub, raw, scripts, sets, sorted_set_algebra, sorted_set_ranges,
-    sorted_sets, sorting, stream_info, stream_reading, streams, strings, transactions,
+    acl, admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, hashes,
+    hyperloglogs, introspection, keys, lists, pubsub, raw, scripts, sets, sorted_set_algebra,
+    sorted_set_ranges, sorted_sets, sorting, stream_info, stream_reading, streams, strings,
+    transactions,
 )
 # fmt: on
 """The modules that register commands."""

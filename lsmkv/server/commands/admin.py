@@ -55,7 +55,11 @@ def config_set(session: Session, args: list[bytes]) -> Reply:
         raise syntax_error()
     words = [word.decode("utf-8", "surrogateescape") for word in args[2:]]
     settings = session.service.settings
+    password = settings.password
     settings.change(list(zip(words[::2], words[1::2], strict=True)))
+    if settings.password != password:
+        session.service.users.set_password(settings.password)
+        session.service.apply_rights()
     session.space.events.select(settings.events)
     return OK
 
@@ -66,6 +70,7 @@ def config_resetstat(session: Session, args: list[bytes]) -> Reply:
     service = session.service
     service.commands = service.bytes_in = service.bytes_out = service.hits = service.misses = 0
     service.space.expired = service.refused_connections = 0
+    service.scripts.killed = service.scripts.crashed = 0
     for one in service.table.values():
         for counted in (one, *one.subcommands.values()):
             counted.calls = counted.failed = counted.rejected = 0
@@ -235,7 +240,6 @@ for _what, _names in {
     "tests of HyperLogLog": "PFDEBUG PFSELFTEST",
     "geospatial commands": "GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUSBYMEMBER"
     " GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GEOSEARCHSTORE",
-    "access control lists: see --requirepass": "ACL",
     "client-side caching": "CLIENT|CACHING CLIENT|GETREDIR CLIENT|TRACKING CLIENT|TRACKINGINFO",
     "debugger of scripts": "SCRIPT|DEBUG",
     "longest common subsequence": "LCS",

@@ -25,13 +25,13 @@ def pfadd(session: Session, args: list[bytes]) -> Reply:
     """Add items.  Returns 1 if the estimate may have changed, or if the key is new."""
     entry, new = session.space.find_or_make(session.database, args[1], STRING)
     most = session.service.settings.hll_sparse_most
-    found = HyperLogLog(None if new else entry.rest, most)
+    found = HyperLogLog(None if new else session.space.content(entry), most)
     changed = new
     for item in args[2:]:
         changed = found.add(item) or changed
     if changed:
         found.outdate()
-        entry.rest = bytes(found.value)
+        session.space.set_content(entry, bytes(found.value))
         session.space.save(session.database, args[1], entry, new)
         session.announce("$", "pfadd", args[1])
     return int(changed)
@@ -49,13 +49,13 @@ def pfcount(session: Session, args: list[bytes]) -> Reply:
     entry = space.find(session.database, args[1], STRING)
     if entry is None:
         return 0
-    found = HyperLogLog(entry.rest)
+    found = HyperLogLog(space.content(entry))
     kept = found.estimate
     if kept is None:
         kept = estimate(found.registers())
         if space.writable and not space.reading:
             found.keep_estimate(kept)
-            entry.rest = bytes(found.value)
+            space.set_content(entry, bytes(found.value))
             space.save(session.database, args[1], entry)
     return kept
 
@@ -78,14 +78,14 @@ def pfmerge(session: Session, args: list[bytes]) -> Reply:
     union, dense = _union(session, args[1:])
     entry, new = session.space.find_or_make(session.database, args[1], STRING)
     most = session.service.settings.hll_sparse_most
-    found = HyperLogLog(None if new else entry.rest, most)
+    found = HyperLogLog(None if new else session.space.content(entry), most)
     if dense:
         found.make_dense()
     for index in range(REGISTERS):
         if union[index]:
             found.raise_register(index, union[index])
     found.outdate()
-    entry.rest = bytes(found.value)
+    session.space.set_content(entry, bytes(found.value))
     session.space.save(session.database, args[1], entry, new)
     session.announce("$", "pfadd", args[1])
     return OK

@@ -168,12 +168,10 @@ def _key_uses(session: Session, request: list[bytes]) -> list[KeyUse]:
         raise CommandError("ERR The command has no key arguments")
     if not one.accepts(len(request)):
         raise CommandError("ERR Invalid number of arguments specified for command")
-    try:
-        return one.keys_of(request)
-    except CommandError:
-        if "no_mandatory_keys" in one.properties.flags:
-            return []
-        raise
+    uses = one.keys_of(request)
+    if not uses and "no_mandatory_keys" not in one.properties.flags:
+        raise CommandError("ERR Invalid arguments specified for command")
+    return uses
 
 
 @command("COMMAND GETKEYS", -4, group="server", usage="<full-command>")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from lsmkv.server.command import Table
 from lsmkv.server.commands import (
+    acl,
     admin,
     clients,
     connection,
@@ -26,12 +27,22 @@ from lsmkv.server.resp import OK, CommandError, Pairs, Reply, Simple, syntax_err
 from lsmkv.server.scanning import scan_options
 from lsmkv.server.session import Session
 
-REGISTER = (admin, clients, connection, introspection, pubsub, transactions)
+REGISTER = (acl, admin, clients, connection, introspection, pubsub, transactions)
 """The modules whose commands are shared."""
 RAW_COMMANDS: Table = {
     name: COMMANDS[name]
     for name in (
-        *(b"AUTH", b"BGSAVE", b"CLIENT", b"COMMAND", b"CONFIG", b"DISCARD", b"ECHO", b"EXEC"),
+        *(
+            b"ACL",
+            b"AUTH",
+            b"BGSAVE",
+            b"CLIENT",
+            b"COMMAND",
+            b"CONFIG",
+            b"DISCARD",
+            b"ECHO",
+            b"EXEC",
+        ),
         *(b"HELLO", b"INFO", b"LASTSAVE", b"MODULE", b"MONITOR", b"MULTI", b"PING", b"PSUBSCRIBE"),
         *(b"PUBLISH", b"PUBSUB", b"PUNSUBSCRIBE", b"QUIT", b"RESET", b"ROLE", b"SAVE"),
         *(b"SHUTDOWN", b"SLOWLOG", b"SUBSCRIBE", b"TIME", b"UNSUBSCRIBE", b"UNWATCH", b"WATCH"),

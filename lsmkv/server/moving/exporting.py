@@ -63,17 +63,18 @@ class Exported:
                 if not selected:
                     selected = True
                     yield [b"SELECT", b"%d" % database.index]
-                yield from commands_of(self._space.records, key, entry)
+                yield from commands_of(self._space, key, entry)
                 self.keys += 1
 
 
 _KINDS = (HASH, LIST, SET, SORTED_SET)
 
 
-def commands_of(records: Records, key: bytes, entry: Entry) -> Iterator[Words]:
+def commands_of(space: Keyspace, key: bytes, entry: Entry) -> Iterator[Words]:
     """The commands that make a key again."""
+    records = space.records
     if entry.kind == STRING:
-        yield [b"SET", key, entry.rest]
+        yield [b"SET", key, space.content(entry)]
     elif entry.kind == STREAM:
         stream = Stream(records, entry)
         entries = ((id_, decode_words(record)) for id_, record in stream.walk(NO_ID))

@@ -96,8 +96,8 @@ class Commands(Protocol):
     def log(self, level: int, text: bytes) -> None:
         """Log a message of a script."""
 
-    def exists(self, name: bytes) -> bool:
-        """Whether there is a command of this name."""
+    def permits(self, words: list[bytes]) -> bool | None:
+        """Whether a command may run; None if there is none of this name."""
 
 
 class ScriptError(Exception):
@@ -142,7 +142,7 @@ class Sandbox:
             self._must_stop,
             self._sha1,
             self._log,
-            self._exists,
+            self._permits,
             version.encode(),
             _LONGEST,
             major << 16 | minor << 8 | patch,
@@ -284,9 +284,9 @@ class Sandbox:
         except BaseException as problem:
             self._failure = problem
 
-    def _exists(self, name: bytes) -> bool:
+    def _permits(self, *words: bytes) -> bool | None:
         try:
-            return self._commands.exists(name)
+            return self._commands.permits(list(words))
         except BaseException as problem:
             self._failure = problem
             return False

@@ -25,7 +25,7 @@ def exported(client: Client, *keys: str) -> list[list[bytes]]:
     for key in keys:
         entry = space.find(database, key.encode())
         assert entry is not None
-        found += list(commands_of(space.records, key.encode(), entry))
+        found += list(commands_of(space, key.encode(), entry))
     return found
 
 

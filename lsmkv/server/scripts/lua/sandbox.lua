@@ -531,11 +531,13 @@ function redis.acl_check_cmd(...)
     if not PLAIN[type(words[at])] then
       fail("redis.acl_check_cmd() require strings or integers")
     end
+    words[at] = type(words[at]) == "number" and format("%.17g", words[at]) or words[at]
   end
-  if not acl_check(tostring(words[1])) then
+  local permitted = acl_check(unpack(words))
+  if permitted == nil then
     fail("Invalid command passed to redis.acl_check_cmd()")
   end
-  return true
+  return permitted
 end
 
 -- The environment
