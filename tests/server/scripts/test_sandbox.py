@@ -38,7 +38,7 @@ class Forever:
     def log(self, level: int, text: bytes) -> None:
         raise NotImplementedError
 
-    def exists(self, name: bytes) -> bool:
+    def permits(self, words: list[bytes]) -> bool | None:
         raise NotImplementedError
 
 
