@@ -65,6 +65,8 @@ _MUCH: Final = 4 << 20
 """Bytes in Lua of which one copy takes a millisecond.  With more, the looks are more frequent."""
 _LONGEST: Final = 512 << 10
 """Bytes of a script: its tokens are counted in the loop's thread."""
+_GARBAGE: Final = 16 << 20
+"""Bytes that may be left to Lua's own collector, which needs no pause."""
 _LARGE: Final = 1 << 20
 """Bytes of a value after which the memory is looked at."""
 _NEEDED = (
@@ -191,7 +193,7 @@ class Sandbox:
         for word in arguments:
             size += len(word) + _EACH
         used = lua.get_memory_used(total=True)
-        if used > self._usual + memory // 2:
+        if used > self._usual + max(memory // 2, _GARBAGE):
             lua.gccollect()
             used = lua.get_memory_used(total=True)
         self._limit = used + size + memory

@@ -38,7 +38,7 @@ class Forever:
     def log(self, level: int, text: bytes) -> None:
         raise NotImplementedError
 
-    def exists(self, name: bytes) -> bool:
+    def permits(self, words: list[bytes]) -> bool | None:
         raise NotImplementedError
 
 
@@ -264,6 +264,24 @@ def test_values_from_python_are_copies(client: Client) -> None:
     return 'none'
     """
     assert client("EVAL", script, "0") == b"none"
+
+
+def test_random_numbers_follow_from_any_seed(client: Client) -> None:
+    script = "math.randomseed({}) return tostring(math.random())"
+    zero = client("EVAL", script.format("0"), "0")
+    for seed in ("0/0", "1/0", "-1/0"):
+        assert client("EVAL", script.format(seed), "0") == zero
+
+
+def test_a_message_for_the_log_is_bounded() -> None:
+    class Logged(Forever):
+        def log(self, level: int, text: bytes) -> None:
+            messages.append((level, text))
+
+    messages: list[tuple[int, bytes]] = []
+    sandbox = Sandbox(Logged(), "7.0.15")
+    sandbox.run(sandbox.compile(b"redis.log(3, 'a', ('x'):rep(1e5))"), [], [], False, 1 << 26)
+    assert messages == [(3, b"a " + b"x" * 4094)]
 
 
 def test_bytecode_is_not_loaded(client: Client) -> None:
