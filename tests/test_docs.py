@@ -100,8 +100,14 @@ def lsmkv_commands(text: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_commands_are_ones_that_lsmkv_takes(page: Path) -> None:
-    for words in lsmkv_commands(page.read_text(encoding="utf-8")):
+def test_commands_are_ones_that_lsmkv_takes(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r"(?m)^\$ cat (\w+\.conf)$", text):  # an option reads it at once
+        (tmp_path / name).write_text("dir data\n")
+    for words in lsmkv_commands(text):
         with contextlib.suppress(typer.Exit):  # --version and --help are done by then
             parsed_command(words)
 
