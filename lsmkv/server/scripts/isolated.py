@@ -121,6 +121,8 @@ class IsolatedEvaluator(Evaluator):
         try:
             if request is not None:
                 process.send(request)
+                if not evaluation.session.running:
+                    self._service.commit()  # what came before it; the process works meanwhile
             while True:
                 now = time.perf_counter()
                 if now >= end:

@@ -159,6 +159,22 @@ def test_a_transaction_keeps_its_other_commands(runner: asyncio.Runner, server: 
     runner.run(main())
 
 
+def test_what_came_before_a_long_script_is_answered(runner: asyncio.Runner, server: Server) -> None:
+    async def main() -> None:
+        server.engine.settings.script_time = 0
+        async with Wire(server) as one, Wire(server) as other:
+            await one("EVAL 'return 1' 0")
+            await one.send(request("SET before 1") + request(f'EVAL "{ENDLESS}" 0'))
+            assert await one.reply() == b"OK"
+            while server.engine.busy is None:
+                await asyncio.sleep(0.001)
+            assert await other("SCRIPT KILL") == b"OK"
+            assert (await one.reply()).startswith(KILLED)
+            assert await one("EXISTS before k list") == 1
+
+    runner.run(main())
+
+
 def test_a_script_that_ends_just_before_it_is_killed_is_undone(
     runner: asyncio.Runner, server: Server
 ) -> None:
