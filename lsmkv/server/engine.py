@@ -25,6 +25,8 @@ from lsmkv.server.scripts.evaluator import Evaluator
 from lsmkv.server.session import Evaluation, Reread, Service, Session
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import without_secrets
+from lsmkv.server.staging import Staging
+from lsmkv.server.string_value import NotStaged
 from lsmkv.server.syncing import Syncs
 
 _log = logging.getLogger("lsmkv.server")
@@ -63,6 +65,7 @@ class Engine(Service):
         """When each kind of trouble was last logged."""
         self.evaluator = self.scripts = Evaluator(self)
         self.reads = LongReads(self)
+        self.staging = Staging(self)
         self._held_back: dict[Session, None] = {}
         """Clients whose requests wait for the end of a script."""
         self._withheld: list[Session] = []
@@ -129,8 +132,11 @@ class Engine(Service):
                 self._run_while_busy(session, found, request)
                 return
         self.space.records.touched = False
-        if found.gives_way and not session.skips and not session.silent:
-            self.space.records.deadline = time.perf_counter() + self.reads.in_loop
+        if not session.skips and not session.silent:
+            if found.gives_way:
+                self.space.records.deadline = time.perf_counter() + self.reads.in_loop
+            elif found.stages:
+                self.space.may_stage = not self.staging.resuming
         self.answer(session, found, request)
         if self.monitors:
             self.show(session, found, request)
@@ -185,6 +191,13 @@ class Engine(Service):
         except TooLong:
             self.space.undo()
             reply = self._give_way(session, found, request)
+        except NotStaged as long:
+            self.space.undo()
+            space.may_stage = False
+            if self.staging.begin(session, request, *long.args):
+                reply = NO_REPLY
+            else:
+                reply = self.call(session, found, request)
         except CommandError as error:
             self.space.undo()
             found.failed += 1
@@ -201,6 +214,7 @@ class Engine(Service):
             reply = CommandError(_INTERNAL)
         space.reading = space.events.misses = False
         space.records.deadline = math.inf
+        space.may_stage = False
         duration = time.perf_counter() - started
         found.calls += 1
         found.microseconds += duration * 1e6

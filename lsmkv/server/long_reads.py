@@ -48,7 +48,9 @@ class LongReads:
 
     def begin(self, session: Session, found: Command, request: list[bytes]) -> bool:
         """Run a command in a thread, and answer it then.  Returns False if there is no loop that
-        could go on.  Raises the store's errors."""
+        could go on, or if the command may block.  Raises the store's errors."""
+        if "blocking" in found.flags and any(word.upper() == b"BLOCK" for word in request):
+            return False
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:

@@ -27,6 +27,11 @@ COMMANDS: Table = {}
 _MAY_WRITE = ("PUBLISH", "PFCOUNT", "EVAL", "EVALSHA")
 """Commands that Redis' replicas may have to run, too, besides those that write."""
 
+_STAGES = (
+    *("SET", "SETEX", "PSETEX", "SETNX", "GETSET", "MSET", "MSETNX"),
+    *("APPEND", "SETRANGE", "SETBIT", "BITFIELD"),
+)
+
 
 def command(
     name: str,
@@ -51,8 +56,9 @@ def command(
         made.may_write = made.writes or name in _MAY_WRITE
         made.noscript = "noscript" in properties.flags
         made.runs_script = group == "scripting"
+        made.stages = name in _STAGES
         reads = "readonly" in known and not made.runs_script
-        made.gives_way = reads and "blocking" not in known and not name.endswith("SCAN")
+        made.gives_way = reads and not name.endswith("SCAN")
         container, _, inner = name.partition(" ")
         if inner:
             table[container.encode()].subcommands[inner.encode()] = made
