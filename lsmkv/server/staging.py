@@ -14,14 +14,17 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from lsmkv.engine.options import L0_SLOWDOWN_WRITES_TRIGGER
 from lsmkv.server.database import Database
 from lsmkv.server.encoding import STRING, Entry
 from lsmkv.server.resp import CommandError
 from lsmkv.server.session import Service, Session
 
 _STEP: Final = 1 << 20
-_PAUSE: Final = 0.05
-"""Seconds until it is tried again while a script runs."""
+_PAUSE: Final = 0.01
+"""Seconds until it is tried again while a script runs, or the store would let writes wait."""
+_MOST_PAUSES: Final = 500
+"""After so many, one after the other, a step is written though the store lets it wait."""
 _PATIENCE: Final = 1000
 """So many times a server that ends waits for 10 ms."""
 
@@ -40,6 +43,8 @@ class _Job:
         """What has its chunks."""
         self.at = 0
         """Bytes that are written."""
+        self.pauses = 0
+        """How many pauses were made since the last step."""
         self.changed = False
         """Whether the key was changed meanwhile."""
 
@@ -82,10 +87,14 @@ class Staging:
 
     def _step(self, job: _Job) -> None:
         service, space = self._service, self._service.space
-        if service.is_busy():
+        ends = job.session.gone or job.at == len(job.value)
+        waits = not ends and self._would_stall() and job.pauses < _MOST_PAUSES
+        if service.is_busy() or waits:
+            job.pauses += 1
             asyncio.get_running_loop().call_later(_PAUSE, self._step, job)
             return
-        if job.session.gone or job.at == len(job.value):
+        job.pauses = 0
+        if ends:
             self._finish(job)
             return
         value = space.value(job.entry)
@@ -99,6 +108,13 @@ class Staging:
             self._fail(job)
         else:
             service.schedule(lambda: self._step(job))
+
+    def _would_stall(self) -> bool:
+        """Whether flushes or compactions are behind, so that a write may wait for them."""
+        stats = self._service.db.stats()
+        memory = self._service.db.options.write_buffer_size
+        full = stats.memtable_bytes > memory * 15 // 8  # one is flushed, the next one is full
+        return full or stats.levels[0].files >= L0_SLOWDOWN_WRITES_TRIGGER
 
     def _fail(self, job: _Job) -> None:
         """The store takes no writes: refuse the command."""

@@ -25,7 +25,7 @@ MEMBERS = 5
 @asynccontextmanager
 async def served(env: Env | None = None) -> AsyncIterator[Engine]:
     """An engine in a loop; the tests call the steps of its strings, which none else does."""
-    with open_store(env or MemoryEnv()) as db:
+    with open_store(env or MemoryEnv(), write_buffer_size=64 << 20) as db:
         yield engine_of(db)
 
 
