@@ -191,10 +191,10 @@ class Engine(Service):
         except TooLong:
             self.space.undo()
             reply = self._give_way(session, found, request)
-        except NotStaged as long:
+        except NotStaged as unstaged:
             self.space.undo()
             space.may_stage = False
-            if self.staging.begin(session, request, *long.args):
+            if self.staging.begin(session, request, *unstaged.args):
                 reply = NO_REPLY
             else:
                 reply = self.call(session, found, request)
