@@ -20,6 +20,10 @@ from lsmkv.server.encoding import (
     ELEMENT,
     EXPIRY,
     EXPIRY_BOUND,
+    FIELD_EXPIRY,
+    FIELD_EXPIRY_BOUND,
+    FIELD_ORDER,
+    FIELD_TIME,
     FORMAT,
     FORMAT_2,
     FORMAT_KEY,
@@ -41,6 +45,8 @@ from lsmkv.server.encoding import (
     U64,
     Entry,
     element_prefix,
+    field_order_prefix,
+    field_time_prefix,
     ordered_score,
     ranked_prefix,
     successor,
@@ -51,6 +57,8 @@ from lsmkv.server.stream_ids import id_text
 
 _KEY_HEAD = len(KEY) + 4
 _EXPIRY_HEAD = len(EXPIRY) + 8 + 4
+_MARKS = (ELEMENT, RANKED, GROUP, FIELD_TIME, FIELD_ORDER)
+"""The marks of all records that stand under a version."""
 
 
 def check(db: DB) -> list[str]:
@@ -84,6 +92,7 @@ class _Checker:
         yield from self._check_keys()
         yield from self._check_owners()
         yield from self._check_expiry()
+        yield from self._check_field_expiry()
         yield from self._check_scripts()
 
     def _scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -171,7 +180,7 @@ class _Checker:
             yield f"{name!r} and {self._versions[version][1]!r} have the same version, {version}."
         if version >= ceiling:
             yield f"{name!r} has the version {version}, which is not below the stored ceiling."
-        if {mark + U64.pack(version) for mark in (ELEMENT, RANKED, GROUP)} & self._garbage:
+        if {mark + U64.pack(version) for mark in _MARKS} & self._garbage:
             yield f"The elements of {name!r} are queued to be swept, but the key exists."
         self._versions[version] = (kind, name)
 
@@ -205,6 +214,22 @@ class _Checker:
             yield f"{name!r} exists but has no elements."
         if entry.kind == SORTED_SET:
             yield from self._check_order(name, entry)
+        if entry.fields_expire:
+            yield from self._check_field_times(name, entry)
+
+    def _check_field_times(self, name: bytes, entry: Entry) -> Iterator[str]:
+        if self._format != FORMAT_2:
+            yield f"Fields of {name!r} expire, which the store's format does not have."
+        ordered = [place[9:] for place, _ in self._scan(field_order_prefix(entry))]
+        prefix = field_time_prefix(entry)
+        times = {place[9:]: time for place, time in self._scan(prefix)}
+        if sorted(time + field for field, time in times.items()) != ordered:
+            yield f"The order of the times of {name!r} is not that of its fields."
+        if not ordered or ordered[0][:8] != U64.pack(entry.fields_expire):
+            yield f"The record of {name!r} has another earliest time than its fields."
+        for field in times:
+            if self._db.get(element_prefix(entry) + field) is None:
+                yield f"The field {field!r} of {name!r} expires but does not exist."
 
     def _check_entry(
         self, name: bytes, stream: Stream, id_: bytes, record: bytes, first: bool
@@ -279,8 +304,8 @@ class _Checker:
         """Check that every element belongs to a key, or is queued to be swept."""
         ceiling = self._ceiling(b"versions")
         seen = b""
-        owners = {RANKED: SORTED_SET, GROUP: STREAM}
-        for kind in (ELEMENT, RANKED, GROUP):
+        owners = {RANKED: SORTED_SET, GROUP: STREAM, FIELD_TIME: HASH, FIELD_ORDER: HASH}
+        for kind in _MARKS:
             for name, _ in self._scan(kind):
                 prefix = name[: len(kind) + 8]
                 if prefix == seen:
@@ -309,6 +334,24 @@ class _Checker:
             record = self._db.get(KEY + U32.pack(id_) + name[_EXPIRY_HEAD:])
             if record is None or Entry.decode(record).expires != expires:
                 yield f"{name!r} is in the expiry queue, but no key expires at that time."
+
+    def _check_field_expiry(self) -> Iterator[str]:
+        bound = self._db.get(FIELD_EXPIRY_BOUND) or FIELD_EXPIRY
+        queued: set[bytes] = set()
+        for name, _ in self._scan(FIELD_EXPIRY):
+            if name < bound:
+                yield f"{name!r} is before the stored start of the queue of expiring fields."
+            queued.add(name)
+        for name, record in self._scan(KEY):
+            entry = Entry.decode(record)
+            if U32.unpack_from(name, 1)[0] in self._ids and entry.fields_expire:
+                place = FIELD_EXPIRY + U64.pack(entry.fields_expire) + name[len(KEY) :]
+                if place not in queued:
+                    yield f"Fields of {name!r} expire but it is not in their queue."
+                queued.discard(place)
+        for name in queued:
+            if U32.unpack_from(name, 9)[0] in self._ids:
+                yield f"{name!r} is in the queue of expiring fields, but none expires then."
 
 
 def _check_group(name: bytes, group: Group) -> Iterator[str]:

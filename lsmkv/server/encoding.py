@@ -10,15 +10,18 @@ from typing import Final
 
 FORMAT_KEY: Final = b"!format"
 FORMAT: Final = b"lsmkv-serve 1"
-"""The value under ``FORMAT_KEY`` in a store without strings in chunks."""
+"""The value under ``FORMAT_KEY`` in a store without strings in chunks and expiring fields."""
 FORMAT_2: Final = b"lsmkv-serve 2"
-"""The value once a string was in chunks: releases that do not know them refuse the store."""
+"""The value once there was a string in chunks, or a hash whose fields expire: releases that do not
+know them refuse the store."""
 DATABASE: Final = b"!d"
 """+ index (1 byte) -> id (4), number of keys (8)."""
 CEILINGS: Final = b"!n"
 """+ name -> a number (8) above every number given out by the counter of this name."""
 EXPIRY_BOUND: Final = b"!x"
 """-> a key of the expiry queue; the queue has no entry before it."""
+FIELD_EXPIRY_BOUND: Final = b"!y"
+"""-> the same of the queue of hashes whose fields expire."""
 GARBAGE_ENDS: Final = b"!g"
 """-> numbers of the first entry and of the next one (8, 8)."""
 IMPORT: Final = b"!i"
@@ -37,6 +40,12 @@ KEY: Final = b"k"
 """+ database id (4) + key -> an :class:`Entry`."""
 EXPIRY: Final = b"x"
 """+ milliseconds (8) + database id (4) + key -> nothing."""
+FIELD_EXPIRY: Final = b"y"
+"""+ milliseconds (8) + database id (4) + key of a hash -> nothing."""
+FIELD_TIME: Final = b"f"
+"""+ version of a hash (8) + field -> milliseconds (8): when the field expires."""
+FIELD_ORDER: Final = b"t"
+"""+ version of a hash (8) + milliseconds (8) + field -> nothing."""
 GROUP: Final = b"s"
 """+ version of a stream (8) + name -> a consumer group: see ``consumer_group.py``."""
 RANKED: Final = b"z"
@@ -51,6 +60,8 @@ BLOOM: Final = 6
 STREAM: Final = 7
 LONG_STRING: Final = 8
 """A string in chunks, in records alone: its :class:`Entry` is a ``STRING`` with a version."""
+EXPIRING_HASH: Final = 9
+"""A hash of which fields expire, in records alone: its :class:`Entry` is a ``HASH``."""
 EXPIRES: Final = 0x80
 """Added to the kind of an entry that has an expiry."""
 KIND_NAMES: Final = {
@@ -88,6 +99,7 @@ class Entry:
     chunks                (4) the number of chunks that are there
     a list: head (8)      the index of the first element
     hash, set: removed    (4) elements removed since they were moved; left out if 0
+    an expiring hash      the same (4), and the earliest time at which a field expires (8)
     sorted set: removed   (4) entries removed from the order since the bounds were looked up
     low (2 + n)           length and bytes: nothing in the order sorts before it
     high (2 + n)          length and bytes: nothing in the order sorts at it or after
@@ -100,6 +112,7 @@ class Entry:
         "chunk_size",
         "chunks",
         "expires",
+        "fields_expire",
         "head",
         "high",
         "kind",
@@ -114,6 +127,8 @@ class Entry:
         self.kind = kind
         self.expires = 0
         """0 if it does not expire."""
+        self.fields_expire = 0
+        """When the first field of a hash expires; 0 if none does."""
         self.version = version
         """0 if it has no elements: a string that is not in chunks."""
         self.size = 0
@@ -128,7 +143,11 @@ class Entry:
         its size."""
 
     def encode(self) -> bytes:
-        kind = LONG_STRING if self.kind == STRING and self.version else self.kind
+        kind = self.kind
+        if kind == STRING and self.version:
+            kind = LONG_STRING
+        elif self.fields_expire:
+            kind = EXPIRING_HASH
         if self.expires:
             start = bytes((kind | EXPIRES,)) + U64.pack(self.expires)
         else:
@@ -143,6 +162,8 @@ class Entry:
         if kind == SORTED_SET:
             bounds = (U16.pack(len(bound)) + bound for bound in (self.low, self.high))
             return start + U32.pack(self.removed) + b"".join(bounds)
+        if kind == EXPIRING_HASH:
+            return start + U32.pack(self.removed) + U64.pack(self.fields_expire)
         if kind in (HASH, SET):
             return start + U32.pack(self.removed) if self.removed else start
         return start + self.rest
@@ -169,6 +190,10 @@ class Entry:
             (entry.removed,) = U32.unpack_from(data, at)
             entry.low, at = _sized(data, at + 4)
             entry.high, at = _sized(data, at)
+        elif entry.kind == EXPIRING_HASH:
+            entry.kind = HASH
+            (entry.removed,) = U32.unpack_from(data, at)
+            (entry.fields_expire,) = U64.unpack_from(data, at + 4)
         elif entry.kind in (HASH, SET):
             if len(data) > at:
                 (entry.removed,) = U32.unpack_from(data, at)
@@ -197,6 +222,16 @@ def group_prefix(entry: Entry) -> bytes:
     return GROUP + U64.pack(entry.version)
 
 
+def field_time_prefix(entry: Entry) -> bytes:
+    """The prefix of the keys of the times at which fields of a hash expire."""
+    return FIELD_TIME + U64.pack(entry.version)
+
+
+def field_order_prefix(entry: Entry) -> bytes:
+    """The prefix of the keys of the order of these times."""
+    return FIELD_ORDER + U64.pack(entry.version)
+
+
 def element_ranges(entry: Entry) -> list[bytes]:
     """The prefixes of all records that a key holds beside its own, but for those of groups."""
     if not entry.version:
@@ -206,6 +241,8 @@ def element_ranges(entry: Entry) -> list[bytes]:
         ranges.append(ranked_prefix(entry))
     elif entry.kind == STREAM:
         ranges.append(group_prefix(entry))
+    elif entry.fields_expire:
+        ranges += [field_time_prefix(entry), field_order_prefix(entry)]
     return ranges
 
 

@@ -22,6 +22,7 @@ from lsmkv.server.quoting import quoted
 from lsmkv.server.records import TooLong
 from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, encode
 from lsmkv.server.scripts.evaluator import Evaluator
+from lsmkv.server.scripts.isolated import IsolatedEvaluator
 from lsmkv.server.session import Evaluation, Reread, Service, Session
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import without_secrets
@@ -63,7 +64,9 @@ class Engine(Service):
         self.syncs = Syncs(db, settings, space.writable, self._send, self._fail_to_sync)
         self._logged: dict[str, float] = {}
         """When each kind of trouble was last logged."""
-        self.evaluator = self.scripts = Evaluator(self)
+        isolated = settings.scripts.name == "process"
+        self.evaluator: Evaluator = IsolatedEvaluator(self) if isolated else Evaluator(self)
+        self.scripts = self.evaluator
         self.reads = LongReads(self)
         self.staging = Staging(self)
         self._held_back: dict[Session, None] = {}
@@ -77,7 +80,6 @@ class Engine(Service):
         """Open a session for a new connection."""
         self.connections += 1
         session = Session(self, self.connections, address, local)
-        session.authenticated = not self.settings.password
         self.sessions[session.id] = session
         return session
 

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from lsmkv.engine.util.search import IS_COMPILED
+from lsmkv.server.pubsub import CHANNEL, PATTERN, SHARD
 
 try:
     import resource
@@ -63,6 +64,7 @@ def _server(service: Service) -> Fields:
         "os": f"{platform.system()} {platform.release()} {platform.machine()}",
         "arch_bits": 64 if sys.maxsize > 2**32 else 32,
         "process_id": os.getpid(),
+        "script_process_id": service.scripts.pid,
         "run_id": service.run_id,
         "tcp_port": service.settings.fixed.get("port", "0"),
         "server_time_usec": time.time_ns() // 1000,
@@ -157,11 +159,13 @@ def _stats(service: Service) -> Fields:
         "rejected_connections": service.refused_connections,
         "expired_keys": service.space.expired,
         "evicted_keys": 0,
+        "scripts_killed": service.scripts.killed,
+        "scripts_crashed": service.scripts.crashed,
         "keyspace_hits": service.hits,
         "keyspace_misses": service.misses,
-        "pubsub_channels": len(service.channels.channels),
-        "pubsub_patterns": len(service.channels.patterns),
-        "pubsubshard_channels": 0,
+        "pubsub_channels": len(service.channels.subscribers[CHANNEL]),
+        "pubsub_patterns": len(service.channels.subscribers[PATTERN]),
+        "pubsubshard_channels": len(service.channels.subscribers[SHARD]),
     }
 
 

@@ -16,6 +16,8 @@ from lsmkv.server.encoding import (
     BLOOM,
     ELEMENT,
     EXPIRES,
+    FIELD_EXPIRY,
+    FIELD_EXPIRY_BOUND,
     FORMAT,
     FORMAT_2,
     FORMAT_KEY,
@@ -27,13 +29,16 @@ from lsmkv.server.encoding import (
     U32,
     U64,
     Entry,
+    element_prefix,
     element_ranges,
     successor,
 )
 from lsmkv.server.events import Events
 from lsmkv.server.expiry import ExpiryQueue
+from lsmkv.server.field_times import FieldTimes
 from lsmkv.server.garbage_queue import GarbageQueue
 from lsmkv.server.numbering import Numbering
+from lsmkv.server.numbers import MAX_INT
 from lsmkv.server.ranks import Ranks
 from lsmkv.server.read_ahead import ReadAhead
 from lsmkv.server.records import Records
@@ -123,6 +128,8 @@ class Keyspace:
         self._ids = Numbering(records, b"ids", step=1)  # they have only 32 bits
         self.cursors = Numbering(records, b"cursors")
         self.expiry = ExpiryQueue(records)
+        self.field_expiry = ExpiryQueue(records, FIELD_EXPIRY, FIELD_EXPIRY_BOUND)
+        """The hashes whose fields expire, by the earliest times."""
         self.garbage = GarbageQueue(records)
         self._load()
         if self.writable:
@@ -167,6 +174,7 @@ class Keyspace:
         for numbering in (self._versions, self._ids, self.cursors):
             numbering.reload()
         self.expiry.reload()
+        self.field_expiry.reload()
         self.garbage.reload()
         self.stale = False
 
@@ -303,8 +311,7 @@ class Keyspace:
         """Prepare the entry of a string for chunks."""
         if self.may_stage and len(entry.rest) > self.most_at_once:
             raise NotStaged(entry.rest, entry)
-        if self.records.get(FORMAT_KEY) != FORMAT_2:
-            self.records.put(FORMAT_KEY, FORMAT_2)
+        self._need_format_2()
         entry.version = self.new_version()
         entry.size = entry.chunks = 0
         entry.chunk_size = self.chunk_size
@@ -348,6 +355,9 @@ class Keyspace:
         if entry.expires and entry.expires <= self.now():
             if self.writable and not self.reading and not self.frozen:
                 self._expire(database, key, entry)
+            self.miss(database, key)
+            return None
+        if 0 < entry.fields_expire <= self.now() and self._expire_fields(database, key, entry):
             self.miss(database, key)
             return None
         if kind and entry.kind != kind:
@@ -431,6 +441,8 @@ class Keyspace:
         self.clear(database, key)
         if entry.expires:
             self.expiry.add(entry.expires, database.id, key)
+        if entry.fields_expire:
+            self.field_expiry.add(entry.fields_expire, database.id, key)
         self.save(database, key, entry, new=True)
 
     def move(
@@ -450,10 +462,27 @@ class Keyspace:
         self.rewrite(database, key, entry)
         self.touch(database, key)
 
+    def note_field_times(self, database: Database, key: bytes, entry: Entry) -> None:
+        """Note the earliest time at which a field of a hash expires, after these have changed.  The
+        entry is to be saved then."""
+        if entry.fields_expire:
+            self.field_expiry.remove(entry.fields_expire, database.id, key)
+        entry.fields_expire = FieldTimes(self.records, entry).earliest()
+        if entry.fields_expire:
+            self.field_expiry.add(entry.fields_expire, database.id, key)
+            self._need_format_2()
+
+    def _need_format_2(self) -> None:
+        """Mark the store as one that older releases cannot read."""
+        if self.records.get(FORMAT_KEY) != FORMAT_2:
+            self.records.put(FORMAT_KEY, FORMAT_2)
+
     def _drop(self, database: Database, key: bytes, entry: Entry, swept: bool = False) -> None:
         """Remove the records of an entry other than its own."""
         if entry.expires:
             self.expiry.remove(entry.expires, database.id, key)
+        if entry.fields_expire:
+            self.field_expiry.remove(entry.fields_expire, database.id, key)
         if not swept:
             for prefix in element_ranges(entry):
                 self.garbage.add(prefix)
@@ -536,7 +565,7 @@ class Keyspace:
     def expire_due(self, limit: int) -> int:
         """Remove up to ``limit`` expired keys.  Returns how many entries of the queue that used.
 
-        Costs O(that number), not O(keys).
+        Costs O(that number), not O(keys).  Of hashes it removes up to so many fields each.
         """
         now = self.now()
         by_id = {database.id: database for database in self.databases}
@@ -549,7 +578,33 @@ class Keyspace:
                 if entry.expires == expires:
                     entry.expires = 0  # its place in the queue is taken already
                     self._expire(database, key, entry)
-        return len(due)
+        hashes = self.field_expiry.take_due(now, limit)
+        for expires, id_, key in hashes:
+            database = by_id.get(id_)
+            record = None if database is None else self.records.get(database.prefix + key)
+            if database is not None and record is not None:
+                entry = Entry.decode(record)
+                if entry.fields_expire == expires:
+                    self._expire_fields(database, key, entry, limit)
+        return max(len(due), len(hashes))
+
+    def _expire_fields(
+        self, database: Database, key: bytes, entry: Entry, limit: int = MAX_INT
+    ) -> bool:
+        """Remove the fields of a hash whose time has come.  Returns whether no field is left, and
+        so the hash is removed."""
+        if not self.writable or self.reading or self.frozen:
+            return False
+        times, start = FieldTimes(self.records, entry), element_prefix(entry)
+        for field in times.due(self.now(), limit):
+            times.set(field, 0)
+            self.records.delete(start + field)
+            entry.size -= 1
+            entry.removed += 1
+        self.note_field_times(database, key, entry)
+        self.announce("h", "hexpired", database, key)
+        self.save(database, key, entry)
+        return entry.size == 0
 
     def _expire(self, database: Database, key: bytes, entry: Entry) -> None:
         self.remove(database, key, entry)
@@ -575,6 +630,8 @@ class Keyspace:
                 key = name[len(prefix) :]
                 if entry.expires:
                     self.expiry.remove(entry.expires, U32.unpack(prefix[1:])[0], key)
+                if entry.fields_expire:
+                    self.field_expiry.remove(entry.fields_expire, U32.unpack(prefix[1:])[0], key)
                 for elements in element_ranges(entry):
                     self.garbage.add(elements)
             elif prefix[:1] == GROUP:

@@ -65,6 +65,7 @@ class LongReads:
             self._threads = ThreadPoolExecutor(_THREADS, "lsmkv read")
         reader = Session(service, session.id, session.address)
         reader.space, reader.resp3 = view, session.resp3
+        reader.user, reader.limited = session.user, session.limited
         reader.database = view.databases[session.database.index]
         running = loop.run_in_executor(self._threads, _read, reader, found, request)
         started = time.perf_counter()

@@ -7,7 +7,7 @@ import logging
 import os
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Never, Self
 
@@ -25,6 +25,7 @@ from lsmkv.server.descriptors import Room, reserve
 from lsmkv.server.engine import Engine
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.raw_keyspace import RawKeyspace
+from lsmkv.server.script_choice import ScriptChoice
 from lsmkv.server.settings import Settings, Sync
 from lsmkv.server.tls import TLS, AuthClients
 
@@ -73,12 +74,14 @@ class Server:
         tls_auth_clients: AuthClients | None = None,
         appendfsync: Sync = "everysec",
         password: str = "",
+        acl_file: str | os.PathLike[str] = "",
         protected_mode: bool = True,
         maxclients: int = 10_000,
         timeout: int = 0,
         raw: bool = False,
         read_only: bool = False,
         refresh_seconds: float = 1.0,
+        scripts: str | Iterable[str] | None = None,
         **options: Any,
     ) -> None:
         """Prepare a server of the store ``path``, or ``":memory:"``.
@@ -91,9 +94,17 @@ class Server:
         that file has the key, in PEM.  With ``tls_ca_cert_file`` clients must have a certificate
         of these authorities, unless ``tls_auth_clients`` is ``"optional"`` or ``"no"``.
 
+        ``password`` is that of the user ``default``.  ``acl_file`` is a file of users, as Redis has
+        it, which ``start`` reads; it may be used instead of ``password``.
+
         ``raw`` serves an ordinary store's keys as strings.  ``read_only`` serves a store that
         another process may write, and looks for new writes every ``refresh_seconds``.  ``options``
         are those of :class:`lsmkv.DB`.  The store is made if it does not exist.
+
+        ``scripts`` says where Lua scripts run: ``"inline"``, in this process; ``"process"``, in a
+        process of their own; ``"off"``, nowhere.  A list of SHA-1, in hexadecimal digits, lets
+        these run inline, and refuses others.  By default scripts run inline, but in a process of
+        their own if ``host`` is an address that other machines reach.
 
         ``maxclients`` and ``max_open_files`` are as large as the descriptors of this process allow.
         ``start`` raises the process's limit if it may, and logs a warning if there must be fewer
@@ -131,9 +142,11 @@ class Server:
         self.settings = Settings(
             appendfsync=appendfsync,
             password=password,
+            acl_file=os.fsdecode(acl_file),
             protected_mode=protected_mode,
             maxclients=maxclients,
             timeout=timeout,
+            scripts=ScriptChoice.of(scripts, host),
         )
         self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -188,6 +201,7 @@ class Server:
             "maxmemory-policy": "noeviction",
             "port": str(self.port if self._has_port else 0),
             "save": "",
+            "scripts": self.settings.scripts.name,
             "tls-port": str(self.tls_port or 0),
             "unixsocket": self.unix_socket or "",
             "unixsocketperm": f"{self._unix_socket_mode or 0:o}",
@@ -273,6 +287,7 @@ class Server:
         finally:
             await self._disconnect_all(engine)
             self._engine = None
+            engine.evaluator.close()
             engine.db.close()
 
     async def _disconnect_all(self, engine: Engine) -> None:

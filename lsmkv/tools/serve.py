@@ -48,6 +48,7 @@ def serve(
         envvar="LSMKV_SERVE_PASSWORD",
         show_envvar=False,
     ),
+    acl_file: str = option("", "FILE", "Users and what they may do, as in Redis.", "--aclfile"),
     protected_mode: bool = choice(
         True,
         "Without a password, serve clients of this machine only.",
@@ -55,6 +56,11 @@ def serve(
     ),
     maxclients: int = option(10_000, "N", "The most connections at once.", min=1),
     timeout: int = option(0, "SECONDS", "Disconnect idle clients; 0: never.", min=0),
+    scripts: str | None = option(
+        None,
+        "inline|process|off|FILE",
+        "Where scripts run, or a list of the SHA-1 of those that may.",
+    ),
     raw: bool = flag("Serve an ordinary store's keys as strings.", "--raw"),
     read_only: bool = flag("Write nothing, and follow the store's writer.", "--read-only"),
     refresh: float = option(1.0, "SECONDS", "How often --read-only looks at the store.", min=0.01),
@@ -65,6 +71,10 @@ def serve(
     Strings, hashes, lists, sets, sorted sets, streams, expiry, transactions, scripts and messages,
     on disk in LevelDB's files; docs/serve.md describes commands, promises and records. The
     directory is made if it is not there; :memory: keeps everything in memory.
+
+    Scripts run in the server (inline), or in a process of their own, where a script can always be
+    ended; that is the default if other machines reach HOST. FILE has the SHA-1 of one script on
+    each line, and comments after #: these run inline, and others are refused.
 
     The password is also taken from LSMKV_SERVE_PASSWORD, where other users of this machine do not
     see it.
@@ -88,12 +98,14 @@ def serve(
         tls_auth_clients=tls_auth_clients,
         appendfsync=appendfsync,
         password=password,
+        acl_file=acl_file,
         protected_mode=protected_mode,
         maxclients=maxclients,
         timeout=timeout,
         raw=raw,
         read_only=read_only,
         refresh_seconds=refresh,
+        scripts=scripts if scripts in (None, "inline", "process", "off") else _listed(scripts),
     )
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
 
@@ -117,6 +129,12 @@ def serve(
         runner.run(run())
     if not as_json:
         say(f"{directory} is closed")
+
+
+def _listed(path: str) -> list[str]:
+    """The words of a file, one on each line, without comments."""
+    with open(path, encoding="utf-8") as lines:
+        return [word for line in lines if (word := line.partition("#")[0].strip())]
 
 
 def _mode(text: str | None) -> int | None:

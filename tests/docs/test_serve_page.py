@@ -46,10 +46,11 @@ def test_the_records_begin_as_the_table_says() -> None:
     marks = re.findall(r"^\| `(\S+?)`", section(PAGE, "The records"), re.MULTILINE)
     names = ("FORMAT_KEY", "DATABASE", "CEILINGS", "EXPIRY_BOUND", "GARBAGE_ENDS", "KEY")
     names += ("ELEMENT", "RANKED", "GROUP", "EXPIRY", "GARBAGE", "CURSOR", "SCRIPT")
-    names += ("IMPORT", "STAGED")
+    names += ("IMPORT", "FIELD_EXPIRY_BOUND", "FIELD_EXPIRY", "FIELD_TIME", "FIELD_ORDER")
+    names += ("STAGED",)
     assert set(marks) == {getattr(encoding, name).decode() for name in names}
-    first, second = encoding.FORMAT.decode(), encoding.FORMAT_2.decode()
-    assert f"| `!format` | `{first}`, or `{second}` once a string was in chunks |" in PAGE
+    formats = encoding.FORMAT.decode(), encoding.FORMAT_2.decode()
+    assert "| `!format` | `{}`; `{}` once a string was in chunks, or".format(*formats) in PAGE
 
 
 def test_the_kinds_have_the_numbers_of_the_page() -> None:
@@ -59,4 +60,5 @@ def test_the_kinds_have_the_numbers_of_the_page() -> None:
     numbers += [encoding.BLOOM, encoding.STREAM, encoding.LONG_STRING]
     pairs = zip(numbers, kinds, strict=True)
     shown = ", ".join(f"{number} {kind}" for number, kind in pairs)
+    shown += f", {encoding.EXPIRING_HASH} hash whose fields expire"
     assert f"| kind | 1 | {shown}; plus {encoding.EXPIRES} if it expires |" in PAGE

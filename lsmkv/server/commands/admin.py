@@ -55,7 +55,11 @@ def config_set(session: Session, args: list[bytes]) -> Reply:
         raise syntax_error()
     words = [word.decode("utf-8", "surrogateescape") for word in args[2:]]
     settings = session.service.settings
+    password = settings.password
     settings.change(list(zip(words[::2], words[1::2], strict=True)))
+    if settings.password != password:
+        session.service.users.set_password(settings.password)
+        session.service.apply_rights()
     session.space.events.select(settings.events)
     return OK
 
@@ -66,6 +70,7 @@ def config_resetstat(session: Session, args: list[bytes]) -> Reply:
     service = session.service
     service.commands = service.bytes_in = service.bytes_out = service.hits = service.misses = 0
     service.space.expired = service.refused_connections = 0
+    service.scripts.killed = service.scripts.crashed = 0
     for one in service.table.values():
         for counted in (one, *one.subcommands.values()):
             counted.calls = counted.failed = counted.rejected = 0
@@ -225,20 +230,15 @@ def module_list(session: Session, args: list[bytes]) -> Reply:
 
 for _what, _names in {
     "functions: see EVAL": "FCALL FCALL_RO FUNCTION",
-    "cluster": "CLUSTER ASKING READONLY READWRITE SPUBLISH SSUBSCRIBE SUNSUBSCRIBE"
-    " PUBSUB|SHARDCHANNELS PUBSUB|SHARDNUMSUB",
+    "cluster": "CLUSTER ASKING READONLY READWRITE",
     "Sentinel": "SENTINEL",
     "modules": "MODULE|LOAD MODULE|LOADEX MODULE|UNLOAD",
     "replication by commands: open the directory with --read-only instead": "REPLICAOF SLAVEOF"
     " PSYNC SYNC REPLCONF FAILOVER",
-    "dump format of Redis": "DUMP RESTORE RESTORE-ASKING MIGRATE",
+    "a connection to another server: see DUMP and RESTORE": "RESTORE-ASKING MIGRATE",
     "tests of HyperLogLog": "PFDEBUG PFSELFTEST",
-    "geospatial commands": "GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUSBYMEMBER"
-    " GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GEOSEARCHSTORE",
-    "access control lists: see --requirepass": "ACL",
     "client-side caching": "CLIENT|CACHING CLIENT|GETREDIR CLIENT|TRACKING CLIENT|TRACKINGINFO",
     "debugger of scripts": "SCRIPT|DEBUG",
-    "longest common subsequence": "LCS",
     "latency monitor: see SLOWLOG": "LATENCY",
     "report on memory: see INFO": "MEMORY|DOCTOR MEMORY|MALLOC-STATS MEMORY|PURGE MEMORY|STATS",
     "debugging commands": "DEBUG",

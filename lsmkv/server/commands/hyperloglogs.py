@@ -7,7 +7,7 @@ changes anything.
 from __future__ import annotations
 
 from lsmkv.server.encoding import STRING
-from lsmkv.server.hyperloglog import REGISTERS, HyperLogLog, estimate
+from lsmkv.server.hyperloglog import REGISTERS, HyperLogLog, estimate, largest
 from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, Reply
 from lsmkv.server.session import Session
@@ -60,15 +60,15 @@ def pfcount(session: Session, args: list[bytes]) -> Reply:
     return kept
 
 
-def _union(session: Session, keys: list[bytes]) -> tuple[bytearray, bool]:
+def _union(session: Session, keys: list[bytes]) -> tuple[bytes, bool]:
     """The registers of several keys together, and whether one of them is dense."""
-    union = bytearray(REGISTERS)
+    union = bytes(REGISTERS)
     dense = False
     for key in keys:
         found = _read(session, key)
         if found is not None:
             dense = dense or found.is_dense
-            union = bytearray(map(max, union, found.registers()))
+            union = largest(union, found.registers())
     return union, dense
 
 
@@ -81,9 +81,7 @@ def pfmerge(session: Session, args: list[bytes]) -> Reply:
     found = HyperLogLog(None if new else session.space.content(entry), most)
     if dense:
         found.make_dense()
-    for index in range(REGISTERS):
-        if union[index]:
-            found.raise_register(index, union[index])
+    found.raise_registers(union)
     found.outdate()
     session.space.set_content(entry, bytes(found.value))
     session.space.save(session.database, args[1], entry, new)

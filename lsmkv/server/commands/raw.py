@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from lsmkv.server.command import Table
 from lsmkv.server.commands import (
+    acl,
     admin,
     clients,
     connection,
@@ -26,13 +27,24 @@ from lsmkv.server.resp import OK, CommandError, Pairs, Reply, Simple, syntax_err
 from lsmkv.server.scanning import scan_options
 from lsmkv.server.session import Session
 
-REGISTER = (admin, clients, connection, introspection, pubsub, transactions)
+REGISTER = (acl, admin, clients, connection, introspection, pubsub, transactions)
 """The modules whose commands are shared."""
 RAW_COMMANDS: Table = {
     name: COMMANDS[name]
     for name in (
-        *(b"AUTH", b"BGSAVE", b"CLIENT", b"COMMAND", b"CONFIG", b"DISCARD", b"ECHO", b"EXEC"),
+        *(
+            b"ACL",
+            b"AUTH",
+            b"BGSAVE",
+            b"CLIENT",
+            b"COMMAND",
+            b"CONFIG",
+            b"DISCARD",
+            b"ECHO",
+            b"EXEC",
+        ),
         *(b"HELLO", b"INFO", b"LASTSAVE", b"MODULE", b"MONITOR", b"MULTI", b"PING", b"PSUBSCRIBE"),
+        *(b"SPUBLISH", b"SSUBSCRIBE", b"SUNSUBSCRIBE"),
         *(b"PUBLISH", b"PUBSUB", b"PUNSUBSCRIBE", b"QUIT", b"RESET", b"ROLE", b"SAVE"),
         *(b"SHUTDOWN", b"SLOWLOG", b"SUBSCRIBE", b"TIME", b"UNSUBSCRIBE", b"UNWATCH", b"WATCH"),
     )
@@ -186,6 +198,8 @@ def lsmkv_range(session: Session, args: list[bytes]) -> Reply:
     ``LSMKV.RANGE start stop [LIMIT n] [REV] [KEYS]``: an empty STOP means no end; the default LIMIT
     is 100; REV reads from the end; KEYS omits the values.  Costs O(LIMIT).
     """
+    if not session.reads_all_keys(args):
+        raise CommandError("NOPERM this user has no permissions to read all keys")
     limit, reverse, keys_only = 100, False, False
     words = iter(args[3:])
     for word in words:

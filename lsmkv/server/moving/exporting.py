@@ -16,8 +16,10 @@ from lsmkv.server.encoding import (
     SORTED_SET,
     STREAM,
     STRING,
+    U64,
     Entry,
     element_prefix,
+    field_time_prefix,
 )
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.moving.recreating import (
@@ -82,6 +84,8 @@ def commands_of(space: Keyspace, key: bytes, entry: Entry) -> Iterator[Words]:
     else:
         kind = KIND_NAMES[entry.kind]
         yield from collection_commands(kind, key, _elements(records, entry))
+        if entry.fields_expire:
+            yield from _field_expiries(records, key, entry)
     if entry.expires:
         yield expiry_command(key, entry.expires)
 
@@ -96,6 +100,12 @@ def _elements(records: Records, entry: Entry) -> Iterator[Words]:
             yield [element]
         else:
             yield [format_double(DOUBLE.unpack(value)[0]), element]
+
+
+def _field_expiries(records: Records, key: bytes, entry: Entry) -> Iterator[Words]:
+    """Commands of Redis 7.4."""
+    for field, time in records.under(field_time_prefix(entry)):
+        yield [b"HPEXPIREAT", key, b"%d" % U64.unpack(time)[0], b"FIELDS", b"1", field]
 
 
 def _content(records: Records, stream: Stream) -> StreamContent:
