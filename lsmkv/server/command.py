@@ -52,7 +52,7 @@ class Command:
     noscript: bool = False
     """Whether scripts may not call it."""
     gives_way: bool = False
-    """Whether it goes on in a thread if it takes long: a read that makes no cursor."""
+    """Whether it goes on in a thread if it takes long: a read that makes no cursor, or SORT."""
     stages: bool = False
     """Whether it waits while a long string that it stores, or changes, is written in steps."""
     runs_script: bool = False

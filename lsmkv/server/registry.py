@@ -58,7 +58,7 @@ def command(
         made.runs_script = group == "scripting"
         made.stages = name in _STAGES
         reads = "readonly" in known and not made.runs_script
-        made.gives_way = reads and not name.endswith("SCAN")
+        made.gives_way = (reads and not name.endswith("SCAN")) or name == "SORT"
         container, _, inner = name.partition(" ")
         if inner:
             table[container.encode()].subcommands[inner.encode()] = made

@@ -61,6 +61,7 @@ async def answer(client: Client) -> Any:
         "XRANGE stream - +",
         "SUNION set set",
         "SORT_RO list ALPHA DESC",
+        "SORT list ALPHA DESC",
         "HGETALL list",
     ],
 )
@@ -92,11 +93,12 @@ def test_a_read_sees_what_was_written_before_it_and_nothing_later() -> None:
     asyncio.run(main())
 
 
-def test_a_read_that_may_block_runs_in_the_loop() -> None:
+def test_a_read_that_may_block_or_store_runs_in_the_loop() -> None:
     async def main() -> None:
         async with hurried_engine() as engine:
             client = Client(engine)
             assert len(client("XREAD BLOCK 0 STREAMS stream 0")[0][1]) == MANY
+            assert client("SORT list STORE sorted") == MANY
             assert client("XREAD BLOCK 0 STREAMS stream $") is None
             assert client.session.wait is not None
             engine.waits.unblock(client.session, error=False)
