@@ -40,7 +40,7 @@ ARGS ?=
 # Each processor takes one run of tests in their order, so that what a file shares is made once.
 PARALLEL := -n auto --dist worksteal
 
-.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested test-storms stress fuzz sanitize coverage bench bench-filters bench-scale bench-server bench-processes bench-cache bench-choosing test-queues test-deploys test-scale test-server test-redis-tcl wheel lint clean
+.PHONY: demo test test-all compiled test-compiled test-install test-others test-browser test-nested test-storms stress fuzz sanitize coverage bench bench-filters bench-scale bench-server bench-slow bench-processes bench-cache bench-choosing test-queues test-deploys test-scale test-server test-redis-tcl wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -223,6 +223,10 @@ bench-filters: $(BENCH)/.made $(BENCH)-pure/.made  ## measures filters, compiled
 bench-server: $(BENCH)/.made  ## measures lsmkv serve beside Redis, and writes the tables of docs/serve.md (needs redis-server and redis-benchmark)
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,server]' 'redis>=5' celery rq
 	$(BENCH)/bin/python docs/performance/make/serve.py docs/serve.md $(BENCH_ARGS)
+
+bench-slow: $(BENCH)/.made  ## how long others wait while one client sends a slow command to lsmkv serve, and to Redis: build/slow-commands.md (needs redis-server)
+	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,server]' 'redis>=5'
+	mkdir -p build && $(BENCH)/bin/python docs/performance/make/slow_commands.py build/slow-commands.md $(BENCH_ARGS)
 
 bench-processes: $(BENCH)/.made  ## measures stores that several processes share, and writes the tables of docs/guides/processes.md (needs redis-server)
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'

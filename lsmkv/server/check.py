@@ -37,6 +37,7 @@ from lsmkv.server.encoding import (
     RANKED,
     SCRIPT,
     SORTED_SET,
+    STAGED,
     STREAM,
     STRING,
     TWO_U64,
@@ -135,6 +136,7 @@ class _Checker:
                 yield f"The keys of a database in use are queued to be swept: {prefix!r}."
             if prefix[:1] == GROUP:
                 self._garbage |= {ELEMENT + group[:8] for _, group in self._scan(prefix)}
+        self._garbage |= {ELEMENT + name[len(STAGED) :] for name, _ in self._scan(STAGED)}
         if expected != behind:
             yield f"The garbage queue ends with {expected}, but its record says {behind}."
 

@@ -56,8 +56,9 @@ class Command:
     noscript: bool = False
     """Whether scripts may not call it."""
     gives_way: bool = False
-    """Whether it goes on in a thread if it takes long: a read that neither waits nor makes a
-    cursor."""
+    """Whether it goes on in a thread if it takes long: a read that makes no cursor, or SORT."""
+    stages: bool = False
+    """Whether it waits while a long string that it stores, or changes, is written in steps."""
     runs_script: bool = False
     """Whether it runs a script or changes which there are, and may write by that."""
 

@@ -27,6 +27,8 @@ from lsmkv.server.scripts.isolated import IsolatedEvaluator
 from lsmkv.server.session import Evaluation, Reread, Service, Session
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import without_secrets
+from lsmkv.server.staging import Staging
+from lsmkv.server.string_value import NotStaged
 from lsmkv.server.syncing import Syncs
 
 _log = logging.getLogger("lsmkv.server")
@@ -71,6 +73,7 @@ class Engine(Service):
         self.reads = LongReads(self)
         self.eviction = Eviction(space, settings)
         settings.on_change.append(self.eviction.apply_settings)
+        self.staging = Staging(self)
         self._held_back: dict[Session, None] = {}
         """Clients whose requests wait for the end of a script."""
         self._withheld: list[Session] = []
@@ -138,8 +141,11 @@ class Engine(Service):
                 self._run_while_busy(session, found, request)
                 return
         self.space.records.touched = False
-        if found.gives_way and not session.skips and not session.silent:
-            self.space.records.deadline = time.perf_counter() + self.reads.in_loop
+        if not session.skips and not session.silent:
+            if found.gives_way:
+                self.space.records.deadline = time.perf_counter() + self.reads.in_loop
+            elif found.stages:
+                self.space.may_stage = not self.staging.resuming
         self.answer(session, found, request)
         if self.monitors:
             self.show(session, found, request)
@@ -194,6 +200,13 @@ class Engine(Service):
         except TooLong:
             self.space.undo()
             reply = self._give_way(session, found, request)
+        except NotStaged as unstaged:
+            self.space.undo()
+            space.may_stage = False
+            if self.staging.begin(session, request, *unstaged.args):
+                reply = NO_REPLY
+            else:
+                reply = self.call(session, found, request)
         except CommandError as error:
             self.space.undo()
             found.failed += 1
@@ -211,6 +224,7 @@ class Engine(Service):
             reply = CommandError(_INTERNAL)
         space.reading = space.counting = False
         space.records.deadline = math.inf
+        space.may_stage = False
         nanoseconds = time.perf_counter_ns() - started
         found.note_call(nanoseconds)
         self.commands += 1

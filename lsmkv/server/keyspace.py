@@ -23,6 +23,7 @@ from lsmkv.server.encoding import (
     FORMAT_KEY,
     GROUP,
     KEY,
+    STAGED,
     STREAM,
     STRING,
     U32,
@@ -43,7 +44,7 @@ from lsmkv.server.read_ahead import ReadAhead
 from lsmkv.server.records import Records
 from lsmkv.server.removed_ranges import RemovedRanges
 from lsmkv.server.resp import wrong_type
-from lsmkv.server.string_value import CHUNK, LONGEST_WHOLE, StringValue
+from lsmkv.server.string_value import CHUNK, LONGEST_WHOLE, MOST_AT_ONCE, NotStaged, StringValue
 from lsmkv.server.usage import Usage
 
 _SWEPT_BYTES = 1 << 20
@@ -86,6 +87,12 @@ class Keyspace:
         self.chunk_size = CHUNK
         self.longest_whole = LONGEST_WHOLE
         """Bytes of the longest string that is not in chunks."""
+        self.most_at_once = MOST_AT_ONCE
+        """Bytes of a string that are written in one step."""
+        self.may_stage = False
+        """Whether a longer string raises :class:`NotStaged`."""
+        self.staged: tuple[bytes, Entry] | None = None
+        """A value whose chunks are written already, and an entry that has them."""
         self.changes = 0
         """Keys that were changed since the start."""
         self.expired = 0
@@ -137,6 +144,8 @@ class Keyspace:
         self.garbage = GarbageQueue(records)
         self._load()
         if self.writable:
+            for name, _ in list(records.scan(STAGED, successor(STAGED))):
+                self.discard_staged(U64.unpack_from(name, len(STAGED))[0])
             self.commit()
 
     @property
@@ -217,7 +226,7 @@ class Keyspace:
         """Undo the command's changes, all or those since a mark."""
         writes, resized = mark
         self.events.undo(writes)
-        if self.records.mark() == writes:
+        if self.records.mark() == writes and len(self._before) == resized:
             return
         self.records.undo(writes)
         while len(self._before) > resized:
@@ -325,19 +334,51 @@ class Keyspace:
         for prefix in element_ranges(entry):
             self.garbage.add(prefix)
         entry.version, entry.rest = 0, b""
+        if self.staged is not None and self.staged[0] is value:
+            self._adopt(entry, self.staged[1])
+            return
         if len(value) <= self.longest_whole:
             entry.rest = value
             return
+        if self.may_stage and len(value) > self.most_at_once:
+            raise NotStaged(value, None)
         changed = self.value(entry)
         changed.write(0, value)
         changed.flush()
 
     def _split(self, entry: Entry) -> None:
         """Prepare the entry of a string for chunks."""
+        if self.may_stage and len(entry.rest) > self.most_at_once:
+            raise NotStaged(entry.rest, entry)
         self._need_format_2()
         entry.version = self.new_version()
         entry.size = entry.chunks = 0
         entry.chunk_size = self.chunk_size
+
+    def stage(self, entry: Entry) -> None:
+        """Prepare an entry for chunks that no key has yet."""
+        self._split(entry)
+        self.records.put(STAGED + U64.pack(entry.version), b"")
+
+    def discard_staged(self, version: int) -> None:
+        """Sweep chunks that :meth:`stage` has prepared for, unless a key has them."""
+        name = STAGED + U64.pack(version)
+        if self.records.get(name) is not None:
+            self.records.delete(name)
+            self.garbage.add(ELEMENT + U64.pack(version))
+
+    def split(self, database: Database, key: bytes, whole: Entry, staged: Entry) -> None:
+        """Replace a string that is whole by the same one in chunks, without notifying anyone."""
+        entry = Entry(STRING)
+        entry.expires = whole.expires
+        self._adopt(entry, staged)
+        self.rewrite(database, key, entry)
+
+    def _adopt(self, entry: Entry, staged: Entry) -> None:
+        """Give an entry chunks that were staged."""
+        entry.version, entry.size = staged.version, staged.size
+        entry.chunk_size, entry.chunks = staged.chunk_size, staged.chunks
+        self.records.delete(STAGED + U64.pack(staged.version))
 
     def find(self, database: Database, key: bytes, kind: int = 0) -> Entry | None:
         """The entry of a key; None if it does not exist or has expired.

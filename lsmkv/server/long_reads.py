@@ -27,6 +27,8 @@ from lsmkv.server.session import Service, Session
 
 _log = logging.getLogger("lsmkv.server")
 _IN_LOOP: Final = 0.02
+_IN_LOOP_WITH: Final = {"XREAD": b"BLOCK", "SORT": b"STORE"}
+"""Commands that stay in the loop if they have this word."""
 _THREADS: Final = 2
 """So many reads run at once; further ones wait for them."""
 _PATIENCE: Final = 10.0
@@ -48,7 +50,10 @@ class LongReads:
 
     def begin(self, session: Session, found: Command, request: list[bytes]) -> bool:
         """Run a command in a thread, and answer it then.  Returns False if there is no loop that
-        could go on.  Raises the store's errors."""
+        could go on, or if the command may block or write.  Raises the store's errors."""
+        word = _IN_LOOP_WITH.get(found.name)
+        if word is not None and any(one.upper() == word for one in request):
+            return False
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -63,6 +68,7 @@ class LongReads:
             self._threads = ThreadPoolExecutor(_THREADS, "lsmkv read")
         reader = Session(service, session.id, session.address)
         reader.space, reader.resp3 = view, session.resp3
+        reader.user, reader.limited = session.user, session.limited
         reader.database = view.databases[session.database.index]
         running = loop.run_in_executor(self._threads, _read, reader, found, request)
         started = time.perf_counter()

@@ -35,6 +35,10 @@ _READ_TOO = {
 }
 # fmt: on
 """Commands besides those that only read whose lookups of keys count."""
+_STAGES = (
+    *("SET", "SETEX", "PSETEX", "SETNX", "GETSET", "MSET", "MSETNX"),
+    *("APPEND", "SETRANGE", "SETBIT", "BITFIELD"),
+)
 
 
 def command(
@@ -62,8 +66,9 @@ def command(
         made.looks_up = reads or name in _READ_TOO
         made.noscript = "noscript" in properties.flags
         made.runs_script = group == "scripting"
+        made.stages = name in _STAGES
         reads = "readonly" in known and not made.runs_script
-        made.gives_way = reads and "blocking" not in known and not name.endswith("SCAN")
+        made.gives_way = (reads and not name.endswith("SCAN")) or name == "SORT"
         container, _, inner = name.partition(" ")
         if inner:
             table[container.encode()].subcommands[inner.encode()] = made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lsmkv.server.cursors import cursor_number
 from lsmkv.server.encoding import element_prefix
@@ -21,7 +21,7 @@ class ScanOptions(NamedTuple):
 
     pattern: bytes
     limit: int
-    """COUNT: how many elements are looked at."""
+    """COUNT: how many elements are looked at, at most ``_MOST``."""
     kind: str | None
     """TYPE, in lower case; None for any."""
 
@@ -29,6 +29,10 @@ class ScanOptions(NamedTuple):
     def matches(self) -> Callable[[bytes], bool]:
         """Whether a key or element is wanted."""
         return matcher(self.pattern)
+
+
+_MOST: Final = 10_000
+"""A call looks at no more elements, whatever COUNT says: others wait for it."""
 
 
 def scan_options(words: list[bytes], *, kinds: bool = False) -> ScanOptions:
@@ -42,7 +46,7 @@ def scan_options(words: list[bytes], *, kinds: bool = False) -> ScanOptions:
             case b"MATCH":
                 pattern = value
             case b"COUNT":
-                limit = to_int_from(1, value, "ERR syntax error", NOT_AN_INTEGER)
+                limit = min(to_int_from(1, value, "ERR syntax error", NOT_AN_INTEGER), _MOST)
             case b"TYPE" if kinds:
                 kind = value.decode("latin-1").lower()
             case _:

@@ -140,6 +140,10 @@ class Service(ABC):
         errors."""
 
     @abstractmethod
+    def run(self, session: Session, request: list[bytes]) -> None:
+        """Run a request, or queue it in a transaction.  Its reply is then in the session."""
+
+    @abstractmethod
     def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
         """Run a command, all or nothing.  Returns its reply or a :class:`CommandError`."""
 
@@ -276,7 +280,8 @@ class Session:
         self.wait: Wait | None = None
         """What it waits for, while it is blocked."""
         self.postponed = False
-        """Whether its request waits for the end of a pause, or runs in a thread."""
+        """Whether its request waits for the end of a pause, runs in a thread, or waits for its
+        string to be written."""
         self.evaluating = False
         """Whether its script runs in a thread."""
         self.after_script: Callable[[], None] = _nothing

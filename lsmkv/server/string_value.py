@@ -21,8 +21,15 @@ CHUNK: Final = 16 << 10
 """Bytes of a chunk of a new string.  Each string states its own."""
 LONGEST_WHOLE: Final = 128 << 10
 """Bytes of the longest string that is not in chunks."""
+MOST_AT_ONCE: Final = 4 << 20
+"""Bytes of the longest string that is written in one step: see ``staging.py``."""
 _FEW: Final = 4
 """So many chunks are read by Gets; more, by a scan."""
+
+
+class NotStaged(Exception):
+    """A long string is to be written in steps before the command runs: its value, and the entry
+    that has it whole, or None."""
 
 
 class StringValue:
@@ -106,16 +113,15 @@ class StringValue:
         stop = at + len(data)
         size = max(self.size, stop)
         if not entry.version:
-            if self._whole is None:
-                self._whole = bytearray(entry.rest)
-            whole = self._whole
             if size <= self._longest_whole:
-                whole.extend(bytes(size - len(whole)))
-                whole[at:stop] = data
+                if self._whole is None:
+                    self._whole = bytearray(entry.rest)
+                self._whole.extend(bytes(size - len(self._whole)))
+                self._whole[at:stop] = data
                 return
             self.flush()
-            before, entry.rest = entry.rest, b""
             self._split(entry)
+            before, entry.rest = entry.rest, b""
             self._put(0, before)
             entry.size = len(before)
         self._put(at, data)

@@ -30,6 +30,8 @@ async def hurried_engine(**settings: Any) -> AsyncIterator[Engine]:
         client(b"RPUSH", b"list", *numbers)
         client(b"ZADD", b"sorted", *pairs)
         client(b"MSET", *pairs)
+        for number in numbers:
+            client(b"XADD", b"stream", b"%d-1" % (int(number) + 1), b"field", number)
         engine.commit()
         client.received()
         yield engine
@@ -55,8 +57,11 @@ async def answer(client: Client) -> Any:
         "LRANGE list 0 -1",
         "ZRANGE sorted 0 -1 WITHSCORES",
         "KEYS *",
+        "XREAD STREAMS stream 0",
+        "XRANGE stream - +",
         "SUNION set set",
         "SORT_RO list ALPHA DESC",
+        "SORT list ALPHA DESC",
         "HGETALL list",
     ],
 )
@@ -84,6 +89,32 @@ def test_a_read_sees_what_was_written_before_it_and_nothing_later() -> None:
             found = await answer(client)
             assert found[:4] == [b"0000", b"changed", b"0001", b"0001"]
             assert len(found) == 2 * MANY
+
+    asyncio.run(main())
+
+
+def test_a_read_that_may_block_or_store_runs_in_the_loop() -> None:
+    async def main() -> None:
+        async with hurried_engine() as engine:
+            client = Client(engine)
+            assert len(client("XREAD BLOCK 0 STREAMS stream 0")[0][1]) == MANY
+            assert client("SORT list STORE sorted") == MANY
+            assert client("XREAD BLOCK 0 STREAMS stream $") is None
+            assert client.session.wait is not None
+            engine.waits.unblock(client.session, error=False)
+
+    asyncio.run(main())
+
+
+def test_a_read_has_the_rights_of_its_user() -> None:
+    async def main() -> None:
+        async with hurried_engine() as engine:
+            client = Client(engine)
+            client("ACL SETUSER ann on nopass ~* +@all")
+            client("AUTH ann password")
+            client("ACL SETUSER default resetkeys ~list")
+            assert client("SORT_RO list BY nosort GET *") is None
+            assert len(await answer(client)) == MANY
 
     asyncio.run(main())
 

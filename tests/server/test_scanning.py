@@ -29,6 +29,7 @@ def test_options_are_read_in_any_order_and_case() -> None:
     assert options == ScanOptions(b"a*", 5, "hash")
     assert options.matches(b"ab")
     assert not options.matches(b"b")
+    assert scan_options([b"COUNT", b"1000000"]).limit == 10_000
     assert scan_options([]) == ScanOptions(b"*", 10, None)
 
 

@@ -1,0 +1,168 @@
+"""Long strings that are written in steps, before the command that writes them runs.
+
+To write a string of hundreds of megabytes takes seconds.  So its chunks are written first, some in
+each tick, under a version that no key has: of an argument of ``SET`` and similar commands, and of a
+string that a release without chunks has stored whole, once a command changes a part of it.  The
+client of the command waits, and all others go on.  Then the command runs, and finds the chunks.
+
+A record with the version is written before the first chunk and deleted with the command's own
+writes.  If the server is killed in between, the chunks are swept when it starts again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from lsmkv.engine.options import L0_SLOWDOWN_WRITES_TRIGGER
+from lsmkv.server.database import Database
+from lsmkv.server.encoding import STRING, Entry
+from lsmkv.server.resp import CommandError
+from lsmkv.server.session import Service, Session
+
+_STEP: Final = 1 << 20
+_PAUSE: Final = 0.01
+"""Seconds until it is tried again while a script runs, or the store would let writes wait."""
+_MOST_PAUSES: Final = 500
+"""After so many, one after the other, a step is written though the store lets it wait."""
+_PATIENCE: Final = 1000
+"""So many times a server that ends waits for 10 ms."""
+
+
+class _Job:
+    """A string that is written in steps."""
+
+    def __init__(self, session: Session, request: list[bytes], value: bytes, old: Entry | None):
+        self.session = session
+        self.request = request
+        self.value = value
+        self.old = old
+        """The entry of a key that has the string already; None for an argument."""
+        self.database: Database = session.database
+        self.entry = Entry(STRING)
+        """What has its chunks."""
+        self.at = 0
+        """Bytes that are written."""
+        self.pauses = 0
+        """How many pauses were made since the last step."""
+        self.changed = False
+        """Whether the key was changed meanwhile."""
+
+    def note_change(self) -> None:
+        """The key is changed."""
+        self.changed = True
+
+
+class Staging:
+    """The long strings of a server that are being written, at most one of each client."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._jobs: set[_Job] = set()
+        self.step = _STEP
+        """Bytes that are written in one tick."""
+        self.resuming = False
+        """Whether a command runs for which this has written a string."""
+
+    def begin(
+        self, session: Session, request: list[bytes], value: bytes, old: Entry | None
+    ) -> bool:
+        """Write a string, then run the request.  Returns False if there is no loop that could go
+        on."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        space = self._service.space
+        job = _Job(session, request, value, old)
+        space.stage(job.entry)
+        space.keep()
+        if old is not None:
+            place = (job.database.index, request[1])
+            space.watched.setdefault(place, set()).add(job.note_change)
+        session.postponed = True
+        self._jobs.add(job)
+        self._service.schedule(lambda: self._step(job))
+        return True
+
+    def _step(self, job: _Job) -> None:
+        service, space = self._service, self._service.space
+        ends = job.session.gone or job.at == len(job.value)
+        waits = not ends and self._would_stall() and job.pauses < _MOST_PAUSES
+        if service.is_busy() or waits:
+            job.pauses += 1
+            asyncio.get_running_loop().call_later(_PAUSE, self._step, job)
+            return
+        job.pauses = 0
+        if ends:
+            self._finish(job)
+            return
+        value = space.value(job.entry)
+        part = job.value[job.at : job.at + self.step]
+        value.write(job.at, part)
+        value.flush()
+        job.at += len(part)
+        space.keep()
+        service.commit()
+        if space.failing:
+            self._fail(job)
+        else:
+            service.schedule(lambda: self._step(job))
+
+    def _would_stall(self) -> bool:
+        """Whether flushes or compactions are behind, so that a write may wait for them."""
+        stats = self._service.db.stats()
+        memory = self._service.db.options.write_buffer_size
+        full = stats.memtable_bytes > memory * 15 // 8  # one is flushed, the next one is full
+        return full or stats.levels[0].files >= L0_SLOWDOWN_WRITES_TRIGGER
+
+    def _fail(self, job: _Job) -> None:
+        """The store takes no writes: refuse the command."""
+        self._forget(job)
+        self._discard(job)
+        reason = f"MISCONF Errors writing to the log of the store: {self._service.failure}"
+        job.session.reply(CommandError(reason))
+        job.session.on_unblocked()
+
+    def _forget(self, job: _Job) -> None:
+        """Let the client go on."""
+        self._jobs.discard(job)
+        job.session.postponed = False
+        if job.old is not None and not job.changed:
+            watched = self._service.space.watched
+            calls = watched[(job.database.index, job.request[1])]
+            calls.discard(job.note_change)
+            if not calls:
+                del watched[(job.database.index, job.request[1])]
+
+    def _discard(self, job: _Job) -> None:
+        """Sweep the chunks, if no key has them."""
+        self._service.space.discard_staged(job.entry.version)
+        self._service.space.keep()
+
+    def _finish(self, job: _Job) -> None:
+        """All is written: run the command."""
+        service, space, session = self._service, self._service.space, job.session
+        self._forget(job)
+        if not session.gone:
+            if job.old is None:
+                space.staged = (job.value, job.entry)
+            elif not job.changed:
+                space.split(job.database, job.request[1], job.old, job.entry)
+                space.keep()
+            self.resuming = True
+            try:
+                service.run(session, job.request)
+            finally:
+                self.resuming = False
+                space.staged = None
+        self._discard(job)
+        service.commit()
+        session.on_unblocked()
+
+    async def drain(self) -> None:
+        """Wait for the strings that are being written: the server ends."""
+        for _ in range(_PATIENCE):
+            if not self._jobs:
+                return
+            await asyncio.sleep(0.01)
