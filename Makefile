@@ -32,6 +32,7 @@ SCALE_PUBLISHERS ?= 20
 STORM_INTERRUPTS ?= 300
 NESTED_LINES ?= 0
 NESTED_SECONDS ?= 600
+COMPILED_MARKS ?= not interpreted and not weekly
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 SECONDS ?= 600
@@ -97,7 +98,7 @@ test-compiled: compiled run-compiled  ## the suite against that wheel
 
 .PHONY: run-compiled run-install
 run-compiled:
-	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q $(PARALLEL) -m "not interpreted and not weekly" tests
+	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q $(PARALLEL) -m "$(COMPILED_MARKS)" tests
 
 test-install: wheel run-install  ## installing with no compiler, with one that fails half way, ...
 
@@ -185,8 +186,9 @@ rescue: $(VENV)/.rescue  ## repairs more than a thousand damaged stores with lsm
 yardstick: $(VENV)/.test  ## which test finds which of the mistakes that are planted in a copy, for hours; goes on where it stopped
 	$(BIN)/python tests/yardstick/plant.py $(YARDSTICK_ARGS)
 
-fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk or clients, fuzzed for FUZZ_SECONDS each (Linux on x86-64)
+fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk or clients, and scripts, fuzzed for FUZZ_SECONDS each (Linux on x86-64)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python tests/fuzz/run_fuzz.py $(FUZZ_ARGS)
+	$(BIN)/python tests/fuzz/lua_scripts.py --seconds $(FUZZ_SECONDS) --seed $$(date +%s)
 
 sanitize: $(SANITIZED)/.made  ## the compiled engine with AddressSanitizer and UBSan: tests, threads, hostile arguments; for an hour (Linux, gcc)
 	CC=$(CURDIR)/.ci/sanitizing-cc LSMKV_MYPYC=1 LSMKV_SYMBOLS=1 $(SANITIZED)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .

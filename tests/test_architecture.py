@@ -148,8 +148,12 @@ PASS_THE_ENVIRONMENT_ON = {"lsmkv.shared.system.detached", "lsmkv.testing.interp
 """Modules that start a process with this one's environment, and perhaps a variable more."""
 UNTRUSTED = {"eval", "exec", "compile", "__import__"}
 UNTRUSTED_MODULES = {"marshal", "pickle"}
-TALKS_TO_ITS_OWN_PROCESS = {"lsmkv.shared.starting", "lsmkv.shared.owner_process"}
-"""The two ends of a pipe between a process and the one that it has started."""
+TALKS_TO_ITS_OWN_PROCESS = {
+    *("lsmkv.shared.starting", "lsmkv.shared.owner_process"),
+    *("lsmkv.server.scripts.process", "lsmkv.server.scripts.process_main"),
+}
+"""The two ends of a pipe between a process and the one that it has started.  The server reads
+nothing of what its scripts' process sends as a pickle."""
 ASKED_TO_UNPICKLE = {"lsmkv.cache.codecs", "lsmkv.tools.diskcache"}
 """Unpickle if their user asks for it, and do not by themselves."""
 

@@ -150,7 +150,7 @@ def test_the_records_of_a_served_store_of_a_release(
 def test_records_of_a_newer_server_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("hiredis")
     with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
-        db.put(b"!format", b"lsmkv-serve 2")
+        db.put(b"!format", b"lsmkv-serve 3")
     with pytest.raises(ValueError, match="incompatible version"), serving(tmp_path / "db"):
         pass
 

@@ -17,6 +17,7 @@ from targets import TARGETS, fuzz_batch
 from lsmkv import Error
 
 ARGUMENTS = Path(__file__).parent / "fuzz" / "arguments.py"
+LUA_SCRIPTS = ARGUMENTS.with_name("lua_scripts.py")
 SEEDS = seeds()
 MUTATIONS = {"members": 40}
 """Where there are fewer of a seed: each needs a store on disk and five connections."""
@@ -69,3 +70,14 @@ def test_hostile_arguments_end_nothing_and_harm_no_store(seed: int) -> None:
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert f"calls {calls:,}" in done.stdout
     assert "findings: 0" in done.stdout
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_hostile_scripts_end_nothing_and_stop_nobody(seed: int) -> None:
+    pytest.importorskip("lupa")
+    scripts = 60 if seed == 1 else 1500
+    command = [sys.executable, str(LUA_SCRIPTS), "--scripts", str(scripts), "--seed", str(seed)]
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert f"scripts {scripts:,}, findings: 0" in done.stdout

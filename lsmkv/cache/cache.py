@@ -27,7 +27,7 @@ from lsmkv.cache.keys import (
 )
 from lsmkv.cache.leased import Flights, LeasedCache
 from lsmkv.cache.memoizing import MISSING, Memoized, memoized
-from lsmkv.cache.queues import QueueKeys, Side
+from lsmkv.cache.queues import QueueKeys, Side, admit
 from lsmkv.cache.values import MissingChunk
 from lsmkv.engine.errors import ConflictError
 from lsmkv.engine.util.comparator import after_prefix
@@ -101,8 +101,11 @@ class Cache(LeasedCache):
         found: list[int | str] = []
 
         def find(step: Step) -> bytes:
-            found.append(keys.next(step, side))
-            return head_key(found[-1], self._codec)
+            key, follows = keys.next(step, side)
+            found.append(key)
+            name = head_key(key, self._codec)
+            admit(step, name, side if follows else None)
+            return name
 
         self._store(b"", find, value, expire, read, tag, False)
         return found[-1]
@@ -144,11 +147,17 @@ class Cache(LeasedCache):
         removes: bool,
     ) -> Any:
         keys = QueueKeys(prefix, self._codec)
+
+        def take(step: Step) -> Any:
+            found = keys.at(step, side)
+            taken = self._take(step, found, expire_time, tag, removes)
+            if removes and found is not None:
+                keys.pass_by(step, found[0], side)
+            return taken
+
         result = MISSING
         while result is None or result is MISSING:
-            result = self._steps.run(
-                lambda step: self._take(step, keys.at(step, side), expire_time, tag, removes)
-            )
+            result = self._steps.run(take)
             if result is None:
                 return nothing(default, expire_time, tag)
         return result

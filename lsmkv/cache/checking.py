@@ -13,6 +13,7 @@ from lsmkv.cache.keys import (
     ORDER,
     PENDING,
     POSITION_SIZE,
+    QUEUE,
     TAG,
     VALUE,
     eviction_key,
@@ -20,6 +21,7 @@ from lsmkv.cache.keys import (
     order_key,
     tag_prefix,
 )
+from lsmkv.cache.queues import is_within, queue_of
 from lsmkv.engine.errors import CorruptionError
 
 _BATCH = 100
@@ -75,6 +77,7 @@ def check(steps: Steps, fix: bool) -> list[str]:
     values: dict[bytes, int] = {}
     """The chunks that there should be, by the number of a value."""
     size = 0
+    queues = dict(db.iterator(prefix=QUEUE))
 
     for name, data in db.iterator(prefix=HEAD):
         try:
@@ -98,6 +101,9 @@ def check(steps: Steps, fix: bool) -> list[str]:
                 )
                 continue
             values[pointer.number] = pointer.chunks  # also of a value beside its head
+        place = queue_of(name)
+        if place is not None and place[0] in queues and not is_within(place[1], queues[place[0]]):
+            repair.report(f"the entry {name[1:]!r} is outside of its queue", {place[0]: None})
         numbers[head.number] = name[1:]
         size += entry_size(name, data, pointer)
         order = order_key(head.number)

@@ -18,6 +18,7 @@ from lsmkv.cache.entry_head import BESIDE, CHUNKED, EXPIRES, RAW, START, Head, P
 from lsmkv.cache.keys import PENDING, VALUE, decode_key, encode_key, head_key
 from lsmkv.cache.memoizing import MISSING
 from lsmkv.cache.opened import OpenCache
+from lsmkv.cache.queues import admit
 from lsmkv.cache.values import (
     BytesReader,
     MissingChunk,
@@ -303,7 +304,11 @@ class KeyedCache(OpenCache):
         old = step.get(name)
         if only_new and old is not None and not parse(old).expired(now):
             return False
-        number = self._steps.next_number(now) if old is None else b""
+        number = b""
+        if old is None:
+            number = self._steps.next_number(now)
+            if find is None:
+                admit(step, name, None)
         if isinstance(stored, Pointer):
             if step.get(PENDING + stored.number) is None:
                 raise Error("a large value was removed before it was published")
@@ -384,7 +389,10 @@ class KeyedCache(OpenCache):
                 raise KeyError(key)
             total = default + delta
             made = self._codec.encode(total)
-            number = self._steps.next_number(now) if data is None else b""
+            number = b""
+            if data is None:
+                number = self._steps.next_number(now)
+                admit(step, name, None)
             put(step, name, data, number, now, None, None, False, made, self._by_count, at)
             return total, True
         if head.flags & (RAW | CHUNKED):

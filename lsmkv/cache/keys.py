@@ -12,6 +12,7 @@ byte   then                                value
 ``m``  nothing                             the version of this layout
 ``n``  number (12)                         position (8), and the user's key; in the order of storing
 ``p``  value number (12)                   who stores that value's chunks, until they are published
+``q``  a queue's keys, less their number   the bounds of its entries (:mod:`lsmkv.cache.queues`)
 ``r``  position (8), number (12)           nothing, or a mark; in the order of eviction
 ``s``  the name of a setting               its value, by :class:`~lsmkv.cache.codecs.DefaultCodec`
 ``t``  length (2), tag, number (12)        nothing; by tag
@@ -47,6 +48,7 @@ HEAD: Final = b"h"
 LAYOUT: Final = b"m"
 ORDER: Final = b"n"
 PENDING: Final = b"p"
+QUEUE: Final = b"q"
 EVICTION: Final = b"r"
 EVICTION_END: Final = after_prefix(EVICTION)
 """Behind all keys in the order of eviction."""
@@ -72,9 +74,11 @@ _ALL: Final = (1 << 64) - 1
 _FLOAT: Final = struct.Struct(">d")
 _WORD: Final = struct.Struct(">Q")
 
-_HEAD_STR: Final = HEAD + bytes([_STR])
+HEAD_STR: Final = HEAD + bytes([_STR])
+"""What the names of entries begin with whose keys are str."""
 _HEAD_BYTES: Final = HEAD + bytes([_BYTES])
-_HEAD_NUMBER: Final = HEAD + bytes([_NUMBER])
+HEAD_NUMBER: Final = HEAD + bytes([_NUMBER])
+"""The same of numbers: an int of 64 bits follows in 8 bytes, and 8 more in a float."""
 
 
 def head_key(key: Any, codec: Codec) -> bytes:
@@ -85,11 +89,11 @@ def head_key(key: Any, codec: Codec) -> bytes:
     kind = type(key)
     name: bytes
     if kind is str:
-        name = _HEAD_STR + key.encode("utf-8", "surrogatepass")
+        name = HEAD_STR + key.encode("utf-8", "surrogatepass")
     elif kind is bytes:
         name = _HEAD_BYTES + key
     elif kind is int and -_BIAS <= key < _BIAS:
-        name = _HEAD_NUMBER + (key + _BIAS).to_bytes(8, "big")
+        name = HEAD_NUMBER + (key + _BIAS).to_bytes(8, "big")
     else:
         name = HEAD + encode_key(key, codec)
     return name

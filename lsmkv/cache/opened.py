@@ -186,7 +186,7 @@ class OpenCache:
         limit = self._settings.size_limit if size_limit is None else size_limit
         used: OptionArguments = {
             "create_if_missing": True,
-            "write_buffer_size": min(max(limit // 32, _LEAST_BUFFER), _MOST_BUFFER),
+            "write_buffer_size": min(max(limit // 16, _LEAST_BUFFER), _MOST_BUFFER),
             "max_file_size": min(max(limit // 256, _LEAST_FILE), _MOST_FILE),
             "table_cache_bytes": _TABLE_CACHE,
             "lru_cache_size": _BLOCK_CACHE,

@@ -18,6 +18,7 @@ from lsmkv.engine.errors import Error
 from lsmkv.engine.stats import Stats
 from lsmkv.engine.util.delay_debt import DelayDebt
 from lsmkv.engine.util.threads import HAS_THREADS, new_lock, start_new_thread
+from lsmkv.shared.shared_db import SharedDB
 
 MOST_GARBAGE: Final = 0.04
 """The share of the limit that bytes which no entry has may take on disk: above it, values beside
@@ -25,6 +26,8 @@ their heads are dropped."""
 _MOST_LEFT: Final = 0.09
 """The same where that is not enough: above it, the store is compacted, and then entries are copied.
 A memtable, and the table in which the first value is, take as much."""
+_LEFT_TO_OWNER: Final = 0.02
+"""By how much more a member of a shared store lets it be: the owner is to do it for all."""
 _KEPT: Final = 0.75
 """The share of the limit below which no entry is removed to make way for values of others."""
 LEAST: Final = 1 << 18
@@ -81,6 +84,8 @@ class Reclaiming:
 
     def _above(self, share: float) -> int:
         """Bytes which no entry has, above a share of the limit."""
+        if isinstance(self._db, SharedDB) and self._db.role == "member":
+            share += _LEFT_TO_OWNER
         return self.on_disk() - self._volume - max(LEAST, int(self._limit * share))
 
     def on_disk(self) -> int:

@@ -32,8 +32,9 @@ DEFAULTS: Final[dict[str, Any]] = {
 }
 """The settings, as they are if nobody has set them."""
 _LAYOUT_VERSION: Final = b"1"
-_WITH_VALUES_BESIDE: Final = b"2"
-"""The version of a layout with values beside their heads, which releases before 0.3 cannot read."""
+LATER_LAYOUT: Final = b"2"
+"""The version of a layout with values beside their heads, or with the bounds of queues, which
+releases before 0.3 do not know."""
 _LOOKED_AT: Final = 1000
 """Entries among which one is looked for that is whole."""
 _ALIASES: Final = {"eviction": "eviction_policy"}
@@ -64,7 +65,7 @@ class Settings:
             if next(iter(db.iterator(limit=1)), None) is not None and not _has_entries(db):
                 raise Error(f"{db.path}: this store is not one of a cache")
             db.put(LAYOUT, _LAYOUT_VERSION)
-        elif layout not in (_LAYOUT_VERSION, _WITH_VALUES_BESIDE):
+        elif layout not in (_LAYOUT_VERSION, LATER_LAYOUT):
             raise Error(f"{db.path}: this cache was made by a later version of lsmkv")
         codec = DefaultCodec()
         for key, value in db.iterator(prefix=SETTING):
@@ -77,8 +78,8 @@ class Settings:
 
     def allow_values_beside(self, db: DB) -> None:
         """Mark the store as one that may have values beside their heads."""
-        if db.get(LAYOUT) != _WITH_VALUES_BESIDE:
-            db.put(LAYOUT, _WITH_VALUES_BESIDE)
+        if db.get(LAYOUT) != LATER_LAYOUT:
+            db.put(LAYOUT, LATER_LAYOUT)
 
     def write(self, db: DB, name: str, value: Any) -> None:
         """Change a setting, here and in the store."""

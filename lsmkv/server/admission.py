@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from lsmkv.server.acl_log import Refusal
+from lsmkv.server.client_info import described
 from lsmkv.server.command import MISSING, Command
 from lsmkv.server.resp import CommandError, busy_error, full_error, read_only_error
 from lsmkv.server.session import Session
 
 _LACKS = "lsmkv serve has no"
+_NOT_PERMITTED = {
+    "command": "run the '{}' command",
+    "key": "access one of the keys used as arguments",
+    "channel": "access one of the channels used as arguments",
+}
 _MOST_SHOWN = 128
 """Bytes of a request that an error shows."""
 
@@ -19,12 +26,18 @@ def check_allowed(session: Session, found: Command, request: list[bytes]) -> Non
         raise _unknown_subcommand(found, request[1])
     if not found.accepts(len(request)):
         raise CommandError(f"ERR wrong number of arguments for '{found.full_name}' command")
-    if not session.authenticated and "no_auth" not in flags:
+    if session.limited and session.must_authenticate and "no_auth" not in flags:
         raise CommandError("NOAUTH Authentication required.")
     if session.service.is_busy() and "allow_busy" not in found.properties.flags:
         raise busy_error()
     if session.queued is not None and "no_multi" in flags:
         raise CommandError("ERR Command not allowed inside a transaction")
+    if session.limited:
+        context = "toplevel" if session.queued is None else "multi"
+        reason = denied(session, found, request, context)
+        if reason:
+            what = _NOT_PERMITTED[reason].format(found.full_name)
+            raise CommandError(f"NOPERM this user has no permissions to {what}")
     if found.writes and not session.space.writable:
         raise read_only_error()
     if session.service.full and "denyoom" in found.properties.flags:
@@ -34,8 +47,21 @@ def check_allowed(session: Session, found: Command, request: list[bytes]) -> Non
             f"ERR Can't execute '{found.full_name}': only (P|S)SUBSCRIBE /"
             " (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
         )
-    if session.monitoring and (flags & {"readonly", "write"} or found.name == "PUBLISH"):
+    if session.monitoring and (
+        flags & {"readonly", "write"} or found.name in ("PUBLISH", "SPUBLISH")
+    ):
         raise CommandError("ERR Replica can't interact with the keyspace")
+
+
+def denied(session: Session, found: Command, request: list[bytes], context: str) -> str:
+    """Why a session's user may not run a command: ``command``, ``key`` or ``channel``, which is
+    logged; empty if it may."""
+    denial = session.user.denial(found, request)
+    if denial is None:
+        return ""
+    refusal = Refusal(denial.reason, context, denial.name, session.user.name)
+    session.service.acl_log.add(refusal, described(session, request))
+    return denial.reason
 
 
 def _unknown_subcommand(found: Command, name: bytes) -> CommandError:

@@ -20,7 +20,12 @@ from lsmkv.server.encoding import (
     ELEMENT,
     EXPIRY,
     EXPIRY_BOUND,
+    FIELD_EXPIRY,
+    FIELD_EXPIRY_BOUND,
+    FIELD_ORDER,
+    FIELD_TIME,
     FORMAT,
+    FORMAT_2,
     FORMAT_KEY,
     GARBAGE,
     GARBAGE_ENDS,
@@ -39,6 +44,8 @@ from lsmkv.server.encoding import (
     U64,
     Entry,
     element_prefix,
+    field_order_prefix,
+    field_time_prefix,
     ordered_score,
     ranked_prefix,
     successor,
@@ -49,6 +56,8 @@ from lsmkv.server.stream_ids import id_text
 
 _KEY_HEAD = len(KEY) + 4
 _EXPIRY_HEAD = len(EXPIRY) + 8 + 4
+_MARKS = (ELEMENT, RANKED, GROUP, FIELD_TIME, FIELD_ORDER)
+"""The marks of all records that stand under a version."""
 
 
 def check(db: DB) -> list[str]:
@@ -64,6 +73,7 @@ class _Checker:
     def __init__(self, db: DB) -> None:
         self._db = db
         self._records = Records(db)
+        self._format: bytes | None = None
         self._ids: dict[int, tuple[int, int]] = {}
         """The index of each database and its stored number of keys, by the database's id."""
         self._garbage: set[bytes] = set()
@@ -72,7 +82,8 @@ class _Checker:
         """The kind and the record of the key that has a version, or whose group has it."""
 
     def problems(self) -> Iterator[str]:
-        if self._db.get(FORMAT_KEY) != FORMAT:
+        self._format = self._db.get(FORMAT_KEY)
+        if self._format not in (FORMAT, FORMAT_2):
             yield "The store does not state its format, or states an unknown one."
             return
         yield from self._check_databases()
@@ -80,6 +91,7 @@ class _Checker:
         yield from self._check_keys()
         yield from self._check_owners()
         yield from self._check_expiry()
+        yield from self._check_field_expiry()
         yield from self._check_scripts()
 
     def _scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -150,7 +162,7 @@ class _Checker:
             live = id_ in counted
             if live and entry.expires and self._db.get(_expiry_key(name, entry)) is None:
                 yield f"{name!r} expires but is not in the expiry queue."
-            if entry.kind != STRING:
+            if entry.version or entry.kind != STRING:
                 yield from self._check_version(name, entry.kind, entry.version, ceiling)
                 yield from self._check_elements(name, entry)
             if entry.kind == STREAM:
@@ -166,13 +178,16 @@ class _Checker:
             yield f"{name!r} and {self._versions[version][1]!r} have the same version, {version}."
         if version >= ceiling:
             yield f"{name!r} has the version {version}, which is not below the stored ceiling."
-        if {mark + U64.pack(version) for mark in (ELEMENT, RANKED, GROUP)} & self._garbage:
+        if {mark + U64.pack(version) for mark in _MARKS} & self._garbage:
             yield f"The elements of {name!r} are queued to be swept, but the key exists."
         self._versions[version] = (kind, name)
 
     def _check_elements(self, name: bytes, entry: Entry) -> Iterator[str]:
         if entry.kind == BLOOM:
             yield from self._check_pages(name, entry)
+            return
+        if entry.kind == STRING:
+            yield from self._check_chunks(name, entry)
             return
         stream = Stream(self._records, entry) if entry.kind == STREAM else None
         prefix = element_prefix(entry)
@@ -197,6 +212,22 @@ class _Checker:
             yield f"{name!r} exists but has no elements."
         if entry.kind == SORTED_SET:
             yield from self._check_order(name, entry)
+        if entry.fields_expire:
+            yield from self._check_field_times(name, entry)
+
+    def _check_field_times(self, name: bytes, entry: Entry) -> Iterator[str]:
+        if self._format != FORMAT_2:
+            yield f"Fields of {name!r} expire, which the store's format does not have."
+        ordered = [place[9:] for place, _ in self._scan(field_order_prefix(entry))]
+        prefix = field_time_prefix(entry)
+        times = {place[9:]: time for place, time in self._scan(prefix)}
+        if sorted(time + field for field, time in times.items()) != ordered:
+            yield f"The order of the times of {name!r} is not that of its fields."
+        if not ordered or ordered[0][:8] != U64.pack(entry.fields_expire):
+            yield f"The record of {name!r} has another earliest time than its fields."
+        for field in times:
+            if self._db.get(element_prefix(entry) + field) is None:
+                yield f"The field {field!r} of {name!r} expires but does not exist."
 
     def _check_entry(
         self, name: bytes, stream: Stream, id_: bytes, record: bytes, first: bool
@@ -252,12 +283,27 @@ class _Checker:
             elif page[-1:] != bytes((found.layer(layer).probes,)):
                 yield f"The Bloom filter {name!r} has a page of another layer: {layer}, {number}."
 
+    def _check_chunks(self, name: bytes, entry: Entry) -> Iterator[str]:
+        if self._format != FORMAT_2:
+            yield f"The string {name!r} is in chunks, which the store's format does not have."
+        prefix = element_prefix(entry)
+        count = 0
+        for place, chunk in self._scan(prefix):
+            number = place[len(prefix) :]
+            count += 1
+            if len(number) != 4 or len(chunk) > entry.chunk_size:
+                yield f"The string {name!r} has a chunk that is none, at {number!r}."
+            elif U32.unpack(number)[0] * entry.chunk_size + len(chunk) > entry.size:
+                yield f"The string {name!r} has a chunk after its end, at {number!r}."
+        if count != entry.chunks:
+            yield f"The string {name!r} has {count} chunks, but its record says {entry.chunks}."
+
     def _check_owners(self) -> Iterator[str]:
         """Check that every element belongs to a key, or is queued to be swept."""
         ceiling = self._ceiling(b"versions")
         seen = b""
-        owners = {RANKED: SORTED_SET, GROUP: STREAM}
-        for kind in (ELEMENT, RANKED, GROUP):
+        owners = {RANKED: SORTED_SET, GROUP: STREAM, FIELD_TIME: HASH, FIELD_ORDER: HASH}
+        for kind in _MARKS:
             for name, _ in self._scan(kind):
                 prefix = name[: len(kind) + 8]
                 if prefix == seen:
@@ -286,6 +332,24 @@ class _Checker:
             record = self._db.get(KEY + U32.pack(id_) + name[_EXPIRY_HEAD:])
             if record is None or Entry.decode(record).expires != expires:
                 yield f"{name!r} is in the expiry queue, but no key expires at that time."
+
+    def _check_field_expiry(self) -> Iterator[str]:
+        bound = self._db.get(FIELD_EXPIRY_BOUND) or FIELD_EXPIRY
+        queued: set[bytes] = set()
+        for name, _ in self._scan(FIELD_EXPIRY):
+            if name < bound:
+                yield f"{name!r} is before the stored start of the queue of expiring fields."
+            queued.add(name)
+        for name, record in self._scan(KEY):
+            entry = Entry.decode(record)
+            if U32.unpack_from(name, 1)[0] in self._ids and entry.fields_expire:
+                place = FIELD_EXPIRY + U64.pack(entry.fields_expire) + name[len(KEY) :]
+                if place not in queued:
+                    yield f"Fields of {name!r} expire but it is not in their queue."
+                queued.discard(place)
+        for name in queued:
+            if U32.unpack_from(name, 9)[0] in self._ids:
+                yield f"{name!r} is in the queue of expiring fields, but none expires then."
 
 
 def _check_group(name: bytes, group: Group) -> Iterator[str]:

@@ -12,8 +12,6 @@ from lsmkv.server.command_properties import CommandProperties, KeySpec
 from lsmkv.server.numbers import to_int
 from lsmkv.server.resp import CommandError, Reply
 
-_INVALID = "ERR Invalid arguments specified for command"
-
 
 class KeyUse(NamedTuple):
     """A key in a request, and what the command does with that key."""
@@ -57,6 +55,9 @@ class Command:
     """Whether INFO counts the keys that it looks up: as in Redis, commands that read them."""
     noscript: bool = False
     """Whether scripts may not call it."""
+    gives_way: bool = False
+    """Whether it goes on in a thread if it takes long: a read that neither waits nor makes a
+    cursor."""
     runs_script: bool = False
     """Whether it runs a script or changes which there are, and may write by that."""
 
@@ -98,10 +99,17 @@ class Command:
         return count == self.arity if self.arity > 0 else count >= -self.arity
 
     def keys_of(self, args: Sequence[bytes]) -> list[KeyUse]:
-        """The keys of a valid request.  Raises :class:`CommandError` if they cannot be found."""
+        """The keys of a request, without those whose places make no sense."""
+        if not self.accepts(len(args)):
+            return []
         if self.find_keys is not None:
             return self.find_keys(list(args))
-        return [use for spec in self.properties.keys if spec.first for use in _uses(spec, args)]
+        return [
+            use
+            for spec in self.properties.keys
+            if spec.is_keys and spec.first
+            for use in _uses(spec, args)
+        ]
 
 
 def _uses(spec: KeySpec, args: Sequence[bytes]) -> list[KeyUse]:
@@ -109,17 +117,17 @@ def _uses(spec: KeySpec, args: Sequence[bytes]) -> list[KeyUse]:
     if spec.keyword:
         words = [word.upper() for word in args]
         if spec.keyword.encode() not in words[first:]:
-            raise CommandError(_INVALID)
+            return []
         first = words.index(spec.keyword.encode(), first) + 1
         last = first + (len(args) - first) // 2 - 1
     if spec.counted:
         try:
             last = first + to_int(args[first])
         except CommandError:
-            raise CommandError(_INVALID) from None
+            return []
         first += 1
     if not first <= last < len(args):
-        raise CommandError(_INVALID)
+        return []
     return [KeyUse(key, spec.flags) for key in args[first : last + 1 : spec.step]]
 
 

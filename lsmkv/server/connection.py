@@ -90,7 +90,7 @@ class Connection(asyncio.protocols.Protocol):
             and peer[0] != "::1"
             and not peer[0].startswith(("127.", "::ffff:127."))
         )
-        if outside and settings.protected_mode and not settings.password:
+        if outside and settings.protected_mode and self._engine.users.default.any_password:
             return (
                 "DENIED lsmkv serve is running in protected mode: without a password, only clients"
                 " on this machine are served. Start it with --requirepass, or with"
@@ -153,7 +153,7 @@ class Connection(asyncio.protocols.Protocol):
             session.close()  # at once if there is no reply: a client may have turned replies off
             return
         memory = reader.memory + session.queued_size
-        if memory > _UNKNOWN_BULK and not session.authenticated:
+        if memory > _UNKNOWN_BULK and session.must_authenticate:
             self._refuse("Protocol error: unauthenticated bulk length")
         elif memory > self._engine.settings.query_buffer_limit:
             self._refuse("Protocol error: too big a request")

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lsmkv.server.encoding import ELEMENT, TWO_U64, U32, U64, Entry, group_prefix
+from lsmkv.server.encoding import ELEMENT, U32, U64, Entry, group_prefix
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.numbers import wrapped
 from lsmkv.server.records import Records
@@ -22,6 +22,7 @@ from lsmkv.server.stream_ids import LAST_ID, NO_ID
 
 _GROUP = struct.Struct(">Q16sqQQI16s")
 _CONSUMER = struct.Struct(">QQI16s")
+_DELIVERY = struct.Struct(">Qq")
 _TIGHTEN_AFTER = 64
 _CONSUMERS = b"c"
 """+ name -> a consumer: when it was seen last (8), then its list of pending ids, as in a group."""
@@ -38,6 +39,7 @@ class Delivery(NamedTuple):
     time: int
     """Milliseconds since 1970."""
     deliveries: int
+    """As in Redis, 64 bits with a sign: XCLAIM can set it to the highest number, and count on."""
 
 
 class PendingIds:
@@ -211,7 +213,7 @@ class Group:
         self, id_: bytes, consumer: Consumer, time: int, deliveries: int, old: Delivery | None
     ) -> None:
         """Note the delivery of an entry; ``old`` is the one before, if that is pending."""
-        value = TWO_U64.pack(time, deliveries) + consumer.name
+        value = _DELIVERY.pack(time, wrapped(deliveries)) + consumer.name
         self.pending.put(id_, value, old is None)
         if old is None or old.consumer != consumer.name:
             if old is not None:
@@ -253,7 +255,7 @@ class Group:
 
 def decode_delivery(record: bytes) -> Delivery:
     """A delivery, of the value of its pending id."""
-    time, deliveries = TWO_U64.unpack_from(record)
+    time, deliveries = _DELIVERY.unpack_from(record)
     return Delivery(record[16:], time, deliveries)
 
 

@@ -10,13 +10,18 @@ from typing import Final
 
 FORMAT_KEY: Final = b"!format"
 FORMAT: Final = b"lsmkv-serve 1"
-"""The value under ``FORMAT_KEY`` in a store of this layout."""
+"""The value under ``FORMAT_KEY`` in a store without strings in chunks and expiring fields."""
+FORMAT_2: Final = b"lsmkv-serve 2"
+"""The value once there was a string in chunks, or a hash whose fields expire: releases that do not
+know them refuse the store."""
 DATABASE: Final = b"!d"
 """+ index (1 byte) -> id (4), number of keys (8)."""
 CEILINGS: Final = b"!n"
 """+ name -> a number (8) above every number given out by the counter of this name."""
 EXPIRY_BOUND: Final = b"!x"
 """-> a key of the expiry queue; the queue has no entry before it."""
+FIELD_EXPIRY_BOUND: Final = b"!y"
+"""-> the same of the queue of hashes whose fields expire."""
 GARBAGE_ENDS: Final = b"!g"
 """-> numbers of the first entry and of the next one (8, 8)."""
 IMPORT: Final = b"!i"
@@ -26,13 +31,19 @@ SCRIPT: Final = b"!s"
 CURSOR: Final = b"c"
 """+ cursor mod 2^16 (2) -> cursor (8), length of scope (4), scope, position."""
 ELEMENT: Final = b"e"
-"""+ version (8) + field, member or index -> value."""
+"""+ version (8) + field, member, index or number of a chunk (4) -> value."""
 GARBAGE: Final = b"g"
 """+ number (8) -> a range to remove: one of the two kinds, then the sweep's position."""
 KEY: Final = b"k"
 """+ database id (4) + key -> an :class:`Entry`."""
 EXPIRY: Final = b"x"
 """+ milliseconds (8) + database id (4) + key -> nothing."""
+FIELD_EXPIRY: Final = b"y"
+"""+ milliseconds (8) + database id (4) + key of a hash -> nothing."""
+FIELD_TIME: Final = b"f"
+"""+ version of a hash (8) + field -> milliseconds (8): when the field expires."""
+FIELD_ORDER: Final = b"t"
+"""+ version of a hash (8) + milliseconds (8) + field -> nothing."""
 GROUP: Final = b"s"
 """+ version of a stream (8) + name -> a consumer group: see ``consumer_group.py``."""
 RANKED: Final = b"z"
@@ -45,6 +56,10 @@ SET: Final = 4
 SORTED_SET: Final = 5
 BLOOM: Final = 6
 STREAM: Final = 7
+LONG_STRING: Final = 8
+"""A string in chunks, in records alone: its :class:`Entry` is a ``STRING`` with a version."""
+EXPIRING_HASH: Final = 9
+"""A hash of which fields expire, in records alone: its :class:`Entry` is a ``HASH``."""
 EXPIRES: Final = 0x80
 """Added to the kind of an entry that has an expiry."""
 KIND_NAMES: Final = {
@@ -60,6 +75,7 @@ KIND_NAMES: Final = {
 U16: Final = struct.Struct(">H")
 U32: Final = struct.Struct(">I")
 U64: Final = struct.Struct(">Q")
+TWO_U32: Final = struct.Struct(">II")
 TWO_U64: Final = struct.Struct(">QQ")
 DOUBLE: Final = struct.Struct(">d")
 LIST_MIDDLE: Final = 1 << 63
@@ -76,9 +92,12 @@ class Entry:
     expires (8)           milliseconds since 1970, only with ``EXPIRES``
     a string: value       its bytes, to the end
     else: version (8)     under which the elements stand: unique in the store, never used again
-    size (8)              the number of elements
+    size (8)              the number of elements; of a string in chunks, its bytes
+    a long string         (4) bytes of a chunk
+    chunks                (4) the number of chunks that are there
     a list: head (8)      the index of the first element
     hash, set: removed    (4) elements removed since they were moved; left out if 0
+    an expiring hash      the same (4), and the earliest time at which a field expires (8)
     sorted set: removed   (4) entries removed from the order since the bounds were looked up
     low (2 + n)           length and bytes: nothing in the order sorts before it
     high (2 + n)          length and bytes: nothing in the order sorts at it or after
@@ -87,23 +106,46 @@ class Entry:
     ====================  =====================================================================
     """
 
-    __slots__ = ("expires", "head", "high", "kind", "low", "removed", "rest", "size", "version")
+    __slots__ = (
+        "chunk_size",
+        "chunks",
+        "expires",
+        "fields_expire",
+        "head",
+        "high",
+        "kind",
+        "low",
+        "removed",
+        "rest",
+        "size",
+        "version",
+    )
 
     def __init__(self, kind: int, version: int = 0, rest: bytes = b"") -> None:
         self.kind = kind
         self.expires = 0
         """0 if it does not expire."""
+        self.fields_expire = 0
+        """When the first field of a hash expires; 0 if none does."""
         self.version = version
+        """0 if it has no elements: a string that is not in chunks."""
         self.size = 0
+        self.chunk_size = 0
+        self.chunks = 0
         self.head = LIST_MIDDLE
         self.removed = 0
         self.low = b""
         self.high = b""
         self.rest = rest
-        """A string's value, or what a Bloom filter or stream has after its size."""
+        """The value of a string that is not in chunks, or what a Bloom filter or stream has after
+        its size."""
 
     def encode(self) -> bytes:
         kind = self.kind
+        if kind == STRING and self.version:
+            kind = LONG_STRING
+        elif self.fields_expire:
+            kind = EXPIRING_HASH
         if self.expires:
             start = bytes((kind | EXPIRES,)) + U64.pack(self.expires)
         else:
@@ -111,11 +153,15 @@ class Entry:
         if kind == STRING:
             return start + self.rest
         start += TWO_U64.pack(self.version, self.size)
+        if kind == LONG_STRING:
+            return start + TWO_U32.pack(self.chunk_size, self.chunks)
         if kind == LIST:
             return start + U64.pack(self.head)
         if kind == SORTED_SET:
             bounds = (U16.pack(len(bound)) + bound for bound in (self.low, self.high))
             return start + U32.pack(self.removed) + b"".join(bounds)
+        if kind == EXPIRING_HASH:
+            return start + U32.pack(self.removed) + U64.pack(self.fields_expire)
         if kind in (HASH, SET):
             return start + U32.pack(self.removed) if self.removed else start
         return start + self.rest
@@ -133,12 +179,19 @@ class Entry:
             return entry
         entry.version, entry.size = TWO_U64.unpack_from(data, at)
         at += 16
-        if entry.kind == LIST:
+        if entry.kind == LONG_STRING:
+            entry.kind = STRING
+            entry.chunk_size, entry.chunks = TWO_U32.unpack_from(data, at)
+        elif entry.kind == LIST:
             (entry.head,) = U64.unpack_from(data, at)
         elif entry.kind == SORTED_SET:
             (entry.removed,) = U32.unpack_from(data, at)
             entry.low, at = _sized(data, at + 4)
             entry.high, at = _sized(data, at)
+        elif entry.kind == EXPIRING_HASH:
+            entry.kind = HASH
+            (entry.removed,) = U32.unpack_from(data, at)
+            (entry.fields_expire,) = U64.unpack_from(data, at + 4)
         elif entry.kind in (HASH, SET):
             if len(data) > at:
                 (entry.removed,) = U32.unpack_from(data, at)
@@ -167,15 +220,27 @@ def group_prefix(entry: Entry) -> bytes:
     return GROUP + U64.pack(entry.version)
 
 
+def field_time_prefix(entry: Entry) -> bytes:
+    """The prefix of the keys of the times at which fields of a hash expire."""
+    return FIELD_TIME + U64.pack(entry.version)
+
+
+def field_order_prefix(entry: Entry) -> bytes:
+    """The prefix of the keys of the order of these times."""
+    return FIELD_ORDER + U64.pack(entry.version)
+
+
 def element_ranges(entry: Entry) -> list[bytes]:
     """The prefixes of all records that a key holds beside its own, but for those of groups."""
-    if entry.kind == STRING:
+    if not entry.version:
         return []
     ranges = [element_prefix(entry)]
     if entry.kind == SORTED_SET:
         ranges.append(ranked_prefix(entry))
     elif entry.kind == STREAM:
         ranges.append(group_prefix(entry))
+    elif entry.fields_expire:
+        ranges += [field_time_prefix(entry), field_order_prefix(entry)]
     return ranges
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from functools import partial
 
@@ -18,9 +19,12 @@ from lsmkv.server.admission import check_allowed, unknown_command
 from lsmkv.server.command import Command, Table
 from lsmkv.server.eviction import Eviction
 from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.long_reads import LongReads
 from lsmkv.server.quoting import quoted
+from lsmkv.server.records import TooLong
 from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, encode
 from lsmkv.server.scripts.evaluator import Evaluator
+from lsmkv.server.scripts.isolated import IsolatedEvaluator
 from lsmkv.server.session import Evaluation, Reread, Service, Session
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import without_secrets
@@ -62,7 +66,10 @@ class Engine(Service):
         self.syncs = Syncs(db, settings, writable, self._send, self._fail_to_sync, saves)
         self._logged: dict[str, float] = {}
         """When each kind of trouble was last logged."""
-        self.evaluator = self.scripts = Evaluator(self)
+        isolated = settings.scripts.name == "process"
+        self.evaluator: Evaluator = IsolatedEvaluator(self) if isolated else Evaluator(self)
+        self.scripts = self.evaluator
+        self.reads = LongReads(self)
         self.eviction = Eviction(space, settings)
         settings.on_change.append(self.eviction.apply_settings)
         self._held_back: dict[Session, None] = {}
@@ -76,7 +83,6 @@ class Engine(Service):
         """Open a session for a new connection."""
         self.connections += 1
         session = Session(self, self.connections, address, local)
-        session.authenticated = not self.settings.password
         self.sessions[session.id] = session
         _log.debug("connected", extra=_of(session))
         return session
@@ -87,6 +93,7 @@ class Engine(Service):
             _log.debug("disconnected", extra=_of(session))
         self.waits.remove(session)
         self.pause.remove(session)
+        self.reads.cancel(session)
         self.channels.leave_all(session)
         session.leave_transaction()
         self.monitors.discard(session)
@@ -132,6 +139,8 @@ class Engine(Service):
                 self._run_while_busy(session, found, request)
                 return
         self.space.records.touched = False
+        if found.gives_way and not session.skips and not session.silent:
+            self.space.records.deadline = time.perf_counter() + self.reads.in_loop
         self.answer(session, found, request)
         if self.monitors:
             self.show(session, found, request)
@@ -182,6 +191,9 @@ class Engine(Service):
                 space.recover()
             reply = found.handler(session, request)
             self.space.keep()
+        except TooLong:
+            self.space.undo()
+            reply = self._give_way(session, found, request)
         except CommandError as error:
             self.space.undo()
             found.failed += 1
@@ -198,6 +210,7 @@ class Engine(Service):
             _log.exception("%s failed", found.name, extra=_of(session))
             reply = CommandError(_INTERNAL)
         space.reading = space.counting = False
+        space.records.deadline = math.inf
         nanoseconds = time.perf_counter_ns() - started
         found.calls += 1  # note_call, without a call
         if found.latencies is None:
@@ -208,11 +221,21 @@ class Engine(Service):
             self._note_slow(session, found, request, nanoseconds)
         return reply
 
+    def _give_way(self, session: Session, found: Command, request: list[bytes]) -> Reply:
+        """Run a read that takes long in a thread."""
+        self.space.records.deadline = math.inf
+        try:
+            if self.reads.begin(session, found, request):
+                return NO_REPLY
+        except (Error, OSError) as error:
+            return CommandError(f"ERR {type(error).__name__}: {error}")
+        return self.call(session, found, request)
+
     def _note_slow(
         self, session: Session, found: Command, request: list[bytes], nanoseconds: int
     ) -> None:
         """Note a command that took longer than the limit of the slow log, or of LATENCY."""
-        if found.name == "EXEC" or self.is_busy():
+        if found.name == "EXEC" or self.is_busy() or session.postponed:
             return  # its commands are noted; it goes on in a thread
         self.note_latency("fast-command" if "fast" in found.flags else "command", nanoseconds)
         if nanoseconds >= self.slow.threshold * 1000 >= 0:
@@ -317,7 +340,7 @@ class Engine(Service):
 
     def holds_back(self, session: Session) -> bool:
         """Whether the next request of a client waits because a script runs in a thread, or its
-        last one because of a pause.
+        last one because of a pause, or because that runs in a thread.
 
         If so, the client continues when that ends, or when it may be answered with BUSY.
         """

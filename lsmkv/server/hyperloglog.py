@@ -22,6 +22,8 @@ items' hashes had, plus 1.  The estimator is that of Otmar Ertl, https://arxiv.o
 from __future__ import annotations
 
 import math
+import re
+from base64 import b64decode, b64encode
 from typing import Final
 
 from lsmkv.server.resp import CommandError
@@ -43,6 +45,7 @@ _VALUES: Final = 4
 """The longest run of another value."""
 _ALPHA: Final = 0.721347520444481703680
 _U64: Final = (1 << 64) - 1
+_TOO_MANY: Final = 1 << 63
 _M: Final = 0xC6A4A7935BD1E995
 _EMPTY: Final = b"HYLL\x01" + bytes(11) + b"\x7f\xff"
 
@@ -97,8 +100,8 @@ class HyperLogLog:
         return int.from_bytes(self.value[8:16], "little")
 
     def keep_estimate(self, number: int) -> None:
-        """Keep an estimate until a register changes."""
-        self.value[8:16] = number.to_bytes(8, "little")
+        """Keep an estimate until a register changes; a negative one counts as changed already."""
+        self.value[8:16] = (number & _U64).to_bytes(8, "little")
 
     def outdate(self) -> None:
         """Note that registers have changed."""
@@ -205,44 +208,89 @@ class HyperLogLog:
 
     def make_dense(self) -> None:
         """Give each register its 6 bits."""
-        if self.is_dense:
-            return
-        registers = self.registers()
-        packed = bytearray(_DENSE_SIZE)
-        packed[:_HEAD] = self.value[:_HEAD]
-        packed[4] = _DENSE
-        self.value = packed
-        for index in range(REGISTERS):
-            if registers[index]:
-                self._raise_dense(index, registers[index])
+        if not self.is_dense:
+            self._pack(self.registers())
 
-    def registers(self) -> bytearray:
-        """The registers, one byte each."""
-        found = bytearray(REGISTERS)
-        value = self.value
+    def _pack(self, registers: bytes) -> None:
+        """Store registers with 6 bits each: see :meth:`registers`."""
+        packed = b64decode(registers[::-1].translate(_TO_DIGITS))[::-1]
+        self.value[:] = self.value[:4] + bytes((_DENSE,)) + self.value[5:_HEAD] + packed
+
+    def registers(self) -> bytes:
+        """The registers, one byte each.
+
+        The last register has the highest bits of the last byte.  So the bytes in reverse have the
+        registers in reverse, as the digits of base64.
+        """
         if self.is_dense:
-            at = _HEAD
-            for index in range(0, REGISTERS, 4):
-                three = value[at] | value[at + 1] << 8 | value[at + 2] << 16
-                found[index] = three & 63
-                found[index + 1] = three >> 6 & 63
-                found[index + 2] = three >> 12 & 63
-                found[index + 3] = three >> 18
-                at += 3
-            return found
-        at, index = _HEAD, 0
-        while at < len(value):
-            size, length, number = self._run(at)
-            if number:
-                if index + length > REGISTERS:
-                    raise _damaged()
-                for place in range(index, index + length):
-                    found[place] = number
-            index += length
-            at += size
-        if index != REGISTERS:
+            return b64encode(self.value[: _HEAD - 1 : -1]).translate(_FROM_DIGITS)[::-1]
+        parts: list[bytes] = []
+        for number, runs in enumerate(_LONG_ZEROS.split(self.value[_HEAD:])):
+            if number % 2:
+                parts.append(bytes(int.from_bytes(runs.ljust(2, b"\0"), "big") - 0x3FFF))
+            else:
+                parts += [_RUNS[run] for run in runs]
+        registers = b"".join(parts)
+        if len(registers) != REGISTERS:
             raise _damaged()
-        return found
+        return registers
+
+    def raise_registers(self, registers: bytes) -> None:
+        """Raise each register to the number that is given for it, where that is higher."""
+        if self.value[_HEAD:] == _EMPTY[_HEAD:]:
+            self._fill(registers)
+        if not self.is_dense:
+            before = self.registers()
+            for index, number in enumerate(registers):
+                if number > before[index] and self.raise_register(index, number) and self.is_dense:
+                    break
+        if self.is_dense:
+            self._pack(largest(self.registers(), registers))
+
+    def _fill(self, registers: bytes) -> None:
+        """Make an empty one sparse or dense with these registers.
+
+        The runs are those that raising one register after the other makes, unless their size is so
+        near the limit that it can have been above it meanwhile.
+        """
+        runs = [_run_of(run[0][0], len(run[0])) for run in _EQUAL.finditer(registers)]
+        size = _HEAD + sum(map(len, runs))
+        if registers.translate(None, _OF_RUNS) or size > self._sparse_most:
+            self.make_dense()
+        elif size < self._sparse_most - _LONGEST_SPLIT:
+            self.value[_HEAD:] = b"".join(runs)
+
+
+_LONGEST_SPLIT: Final = 5
+"""The bytes of three runs that one is split into."""
+_OF_RUNS: Final = bytes(range(_MOST_SPARSE + 1))
+"""The values that runs can have."""
+_EQUAL: Final = re.compile(rb"\0+|([^\0])\1{0,3}", re.DOTALL)
+"""Registers that one run can have."""
+_LONG_ZEROS: Final = re.compile(rb"([\x40-\x7f].?)", re.DOTALL)
+"""The runs of two bytes; if the value is cut, as in Redis, the second one is 0."""
+_RUNS: Final = [
+    bytes([(run >> 2 & 31) + 1] * ((run & 3) + 1)) if run & 0x80 else bytes(run + 1)
+    for run in range(256)
+]
+"""The registers of each run of one byte."""
+_DIGITS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_TO_DIGITS: Final = _DIGITS.ljust(256)
+_FROM_DIGITS: Final = bytes(max(0, _DIGITS.find(digit)) for digit in range(256))
+_ONES: Final = int.from_bytes(b"\x01" * REGISTERS, "little")
+_TOPS: Final = _ONES << 7
+
+
+def largest(one: bytes, other: bytes) -> bytes:
+    """The larger of each two registers.
+
+    They are compared at once, as two numbers.  No register has its highest bit, so a difference
+    with that bit set borrows from no neighbor, and keeps the bit where the first is not less.
+    """
+    first, second = int.from_bytes(one, "little"), int.from_bytes(other, "little")
+    not_less = ((first | _TOPS) - second & _TOPS) >> 7
+    chosen = second ^ (first ^ second) & (not_less << 8) - not_less
+    return chosen.to_bytes(REGISTERS, "little")
 
 
 def _value_run(number: int, length: int) -> int:
@@ -260,15 +308,27 @@ def _run_of(number: int, length: int) -> bytes:
     return bytes((length - 1,))
 
 
-def estimate(registers: bytearray) -> int:
-    """The number of different items that registers were made from, estimated."""
+def estimate(registers: bytes) -> int:
+    """The number of different items that registers were made from, estimated.
+
+    Registers that a client wrote itself can mean any number.  As in Redis, one that does not fit in
+    64 bits is -2^63.
+    """
     size = float(REGISTERS)
-    total = size * _tau((size - registers.count(_Q + 1)) / size)
+    counts, left = [0] * (_Q + 2), REGISTERS
+    for number in range(_Q + 2):
+        counts[number] = registers.count(number)
+        left -= counts[number]
+        if left == 0:  # as a rule, halfway
+            break
+    total = size * _tau((size - counts[_Q + 1]) / size)
     for number in range(_Q, 0, -1):
-        total += registers.count(number)
+        total += counts[number]
         total *= 0.5
-    total += size * _sigma(registers.count(0) / size)
-    exact = _ALPHA * size * size / total
+    total += size * _sigma(counts[0] / size)
+    exact = _ALPHA * size * size / total if total else math.inf
+    if exact >= _TOO_MANY:
+        return -_TOO_MANY
     whole = math.floor(exact)
     return whole + 1 if exact - whole >= 0.5 else whole
 

@@ -17,6 +17,7 @@ from lsmkv.engine.format.filenames import LOCK
 from lsmkv.engine.util.search import IS_COMPILED
 from lsmkv.server.command import every
 from lsmkv.server.database import Database
+from lsmkv.server.pubsub import CHANNEL, PATTERN, SHARD
 
 try:
     import resource
@@ -70,6 +71,7 @@ def _server(service: Service) -> Fields:
         "os": f"{platform.system()} {platform.release()} {platform.machine()}",
         "arch_bits": 64 if sys.maxsize > 2**32 else 32,
         "process_id": os.getpid(),
+        "script_process_id": service.scripts.pid,
         "run_id": service.run_id,
         "tcp_port": service.settings.fixed.get("port", "0"),
         "server_time_usec": time.time_ns() // 1000,
@@ -179,11 +181,13 @@ def _stats(service: Service) -> Fields:
         "rejected_connections": service.refused_connections,
         "expired_keys": service.space.expired,
         "evicted_keys": service.space.evicted,
+        "scripts_killed": service.scripts.killed,
+        "scripts_crashed": service.scripts.crashed,
         "keyspace_hits": service.space.hits,
         "keyspace_misses": service.space.misses,
-        "pubsub_channels": len(service.channels.channels),
-        "pubsub_patterns": len(service.channels.patterns),
-        "pubsubshard_channels": 0,
+        "pubsub_channels": len(service.channels.subscribers[CHANNEL]),
+        "pubsub_patterns": len(service.channels.subscribers[PATTERN]),
+        "pubsubshard_channels": len(service.channels.subscribers[SHARD]),
         "total_error_replies": service.errors.total,
     }
 

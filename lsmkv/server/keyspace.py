@@ -16,7 +16,10 @@ from lsmkv.server.encoding import (
     BLOOM,
     ELEMENT,
     EXPIRES,
+    FIELD_EXPIRY,
+    FIELD_EXPIRY_BOUND,
     FORMAT,
+    FORMAT_2,
     FORMAT_KEY,
     GROUP,
     KEY,
@@ -25,20 +28,26 @@ from lsmkv.server.encoding import (
     U32,
     U64,
     Entry,
+    element_prefix,
     element_ranges,
     successor,
 )
 from lsmkv.server.events import Events
 from lsmkv.server.expiry import ExpiryQueue
+from lsmkv.server.field_times import FieldTimes
 from lsmkv.server.garbage_queue import GarbageQueue
 from lsmkv.server.numbering import Numbering
+from lsmkv.server.numbers import MAX_INT
 from lsmkv.server.ranks import Ranks
 from lsmkv.server.read_ahead import ReadAhead
 from lsmkv.server.records import Records
 from lsmkv.server.removed_ranges import RemovedRanges
 from lsmkv.server.resp import wrong_type
+from lsmkv.server.string_value import CHUNK, LONGEST_WHOLE, StringValue
 from lsmkv.server.usage import Usage
 
+_SWEPT_BYTES = 1 << 20
+"""Bytes of records after which a step of the sweep ends."""
 _PLAIN_STRING = bytes((STRING,))
 
 
@@ -74,6 +83,9 @@ class Keyspace:
         """Counts of the members of large sorted sets."""
         self.events = Events()
         """Keyspace notifications."""
+        self.chunk_size = CHUNK
+        self.longest_whole = LONGEST_WHOLE
+        """Bytes of the longest string that is not in chunks."""
         self.changes = 0
         """Keys that were changed since the start."""
         self.expired = 0
@@ -114,12 +126,14 @@ class Keyspace:
                     "keys as strings."
                 )
             records.put(FORMAT_KEY, FORMAT)
-        elif written != FORMAT:
+        elif written not in (FORMAT, FORMAT_2):
             raise ValueError(f"{db.path} was written by an incompatible version of lsmkv serve")
         self._versions = Numbering(records, b"versions")
         self._ids = Numbering(records, b"ids", step=1)  # they have only 32 bits
         self.cursors = Numbering(records, b"cursors")
         self.expiry = ExpiryQueue(records)
+        self.field_expiry = ExpiryQueue(records, FIELD_EXPIRY, FIELD_EXPIRY_BOUND)
+        """The hashes whose fields expire, by the earliest times."""
         self.garbage = GarbageQueue(records)
         self._load()
         if self.writable:
@@ -177,6 +191,7 @@ class Keyspace:
         for numbering in (self._versions, self._ids, self.cursors):
             numbering.reload()
         self.expiry.reload()
+        self.field_expiry.reload()
         self.garbage.reload()
         self.stale = False
 
@@ -253,7 +268,7 @@ class Keyspace:
     def probe(self) -> None:
         """Write a value that is already stored: the next commit shows whether the store takes
         writes."""
-        self.records.put(FORMAT_KEY, FORMAT)
+        self.records.put(FORMAT_KEY, self.records.get(FORMAT_KEY))
         self.records.keep()
 
     # Keys
@@ -295,7 +310,34 @@ class Keyspace:
                 self.usage.note(name)
             return record[1:]
         entry = self.find(database, key, STRING)
-        return None if entry is None else entry.rest
+        return None if entry is None else self.content(entry)
+
+    def content(self, entry: Entry) -> bytes:
+        """The value of a string.  O(its bytes)."""
+        return self.value(entry).read(0, entry.size) if entry.version else entry.rest
+
+    def value(self, entry: Entry) -> StringValue:
+        """The value of a string, for reading and changing parts of it."""
+        return StringValue(self.records, entry, self.longest_whole, self._split)
+
+    def set_content(self, entry: Entry, value: bytes) -> None:
+        """Give a string another value.  The entry is to be saved then."""
+        for prefix in element_ranges(entry):
+            self.garbage.add(prefix)
+        entry.version, entry.rest = 0, b""
+        if len(value) <= self.longest_whole:
+            entry.rest = value
+            return
+        changed = self.value(entry)
+        changed.write(0, value)
+        changed.flush()
+
+    def _split(self, entry: Entry) -> None:
+        """Prepare the entry of a string for chunks."""
+        self._need_format_2()
+        entry.version = self.new_version()
+        entry.size = entry.chunks = 0
+        entry.chunk_size = self.chunk_size
 
     def find(self, database: Database, key: bytes, kind: int = 0) -> Entry | None:
         """The entry of a key; None if it does not exist or has expired.
@@ -311,6 +353,9 @@ class Keyspace:
         if entry.expires and entry.expires <= self.now():
             if self.writable and not self.reading and not self.frozen:
                 self._expire(database, key, entry)
+            self.miss(database, key)
+            return None
+        if 0 < entry.fields_expire <= self.now() and self._expire_fields(database, key, entry):
             self.miss(database, key)
             return None
         if self.counting:
@@ -364,12 +409,18 @@ class Keyspace:
             self.announce("n", "new", database, key)
         elif old[0] != STRING:
             self._drop(database, key, Entry.decode(old))
-        if expires:
+        if len(value) > self.longest_whole:
+            entry = Entry(STRING)
+            entry.expires = expires
+            self.set_content(entry, value)
+            self.records.put(name, entry.encode())
+        elif expires:
             head = bytes((STRING | EXPIRES,)) + U64.pack(expires)
-            self._add_expiry(database, key, expires)
             self.records.put(name, head + value)
         else:
             self.records.put(name, _PLAIN_STRING + value)
+        if expires:
+            self._add_expiry(database, key, expires)
         if self.usage is not None:
             self.usage.note(name)
         self.touch(database, key)
@@ -398,6 +449,8 @@ class Keyspace:
         self.clear(database, key)
         if entry.expires:
             self._add_expiry(database, key, entry.expires)
+        if entry.fields_expire:
+            self.field_expiry.add(entry.fields_expire, database.id, key)
         self.save(database, key, entry, new=True)
 
     def move(
@@ -433,10 +486,27 @@ class Keyspace:
         database.expiring = max(0, database.expiring - 1)
         database.times = max(0, database.times - expires)
 
+    def note_field_times(self, database: Database, key: bytes, entry: Entry) -> None:
+        """Note the earliest time at which a field of a hash expires, after these have changed.  The
+        entry is to be saved then."""
+        if entry.fields_expire:
+            self.field_expiry.remove(entry.fields_expire, database.id, key)
+        entry.fields_expire = FieldTimes(self.records, entry).earliest()
+        if entry.fields_expire:
+            self.field_expiry.add(entry.fields_expire, database.id, key)
+            self._need_format_2()
+
+    def _need_format_2(self) -> None:
+        """Mark the store as one that older releases cannot read."""
+        if self.records.get(FORMAT_KEY) != FORMAT_2:
+            self.records.put(FORMAT_KEY, FORMAT_2)
+
     def _drop(self, database: Database, key: bytes, entry: Entry, swept: bool = False) -> None:
         """Remove the records of an entry other than its own."""
         if entry.expires:
             self._remove_expiry(database, key, entry.expires)
+        if entry.fields_expire:
+            self.field_expiry.remove(entry.fields_expire, database.id, key)
         if not swept:
             for prefix in element_ranges(entry):
                 self.garbage.add(prefix)
@@ -523,7 +593,7 @@ class Keyspace:
     def expire_due(self, limit: int) -> int:
         """Remove up to ``limit`` expired keys.  Returns how many entries of the queue that used.
 
-        Costs O(that number), not O(keys).
+        Costs O(that number), not O(keys).  Of hashes it removes up to so many fields each.
         """
         now = self.now()
         by_id = {database.id: database for database in self.databases}
@@ -537,7 +607,33 @@ class Keyspace:
                     self._discount(database, expires)
                     entry.expires = 0  # its place in the queue is taken already
                     self._expire(database, key, entry)
-        return len(due)
+        hashes = self.field_expiry.take_due(now, limit)
+        for expires, id_, key in hashes:
+            database = by_id.get(id_)
+            record = None if database is None else self.records.get(database.prefix + key)
+            if database is not None and record is not None:
+                entry = Entry.decode(record)
+                if entry.fields_expire == expires:
+                    self._expire_fields(database, key, entry, limit)
+        return max(len(due), len(hashes))
+
+    def _expire_fields(
+        self, database: Database, key: bytes, entry: Entry, limit: int = MAX_INT
+    ) -> bool:
+        """Remove the fields of a hash whose time has come.  Returns whether no field is left, and
+        so the hash is removed."""
+        if not self.writable or self.reading or self.frozen:
+            return False
+        times, start = FieldTimes(self.records, entry), element_prefix(entry)
+        for field in times.due(self.now(), limit):
+            times.set(field, 0)
+            self.records.delete(start + field)
+            entry.size -= 1
+            entry.removed += 1
+        self.note_field_times(database, key, entry)
+        self.announce("h", "hexpired", database, key)
+        self.save(database, key, entry)
+        return entry.size == 0
 
     def _expire(self, database: Database, key: bytes, entry: Entry) -> None:
         self.remove(database, key, entry)
@@ -551,16 +647,20 @@ class Keyspace:
             return False
         prefix, position = entry_at
         stop = successor(prefix)
+        size = 0
         for count, (name, record) in enumerate(self.records.scan(position or prefix, stop)):
-            if count == limit:
+            if count == limit or size > _SWEPT_BYTES:
                 self.garbage.move(prefix, name)
                 return True
+            size += len(record)
             self.records.delete(name)
             if prefix[:1] == KEY:
                 entry = Entry.decode(record)
                 key = name[len(prefix) :]
                 if entry.expires:
                     self.expiry.remove(entry.expires, U32.unpack(prefix[1:])[0], key)
+                if entry.fields_expire:
+                    self.field_expiry.remove(entry.fields_expire, U32.unpack(prefix[1:])[0], key)
                 for elements in element_ranges(entry):
                     self.garbage.add(elements)
             elif prefix[:1] == GROUP:

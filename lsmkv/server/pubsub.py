@@ -1,19 +1,26 @@
-"""Subscriptions.  Messages go to the current subscribers and are not stored."""
+"""Subscriptions.  Messages go to the current subscribers and are not stored.
+
+Redis spreads shard channels over a cluster.  Here they are channels with names of their own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from lsmkv.server.globs import matcher
 from lsmkv.server.resp import Reply
+
+CHANNEL: Final = 0
+PATTERN: Final = 1
+SHARD: Final = 2
 
 
 class Subscriber(Protocol):
     """The part of a session that messages need."""
 
-    channels: set[bytes]
-    patterns: set[bytes]
+    subscriptions: list[set[bytes]]
+    """The names of channels, patterns and shard channels."""
 
     def push(self, message: list[Reply], /) -> None:
         """Send a message."""
@@ -23,36 +30,41 @@ class Channels:
     """The subscribers of channels and of patterns, in the order of their subscriptions."""
 
     def __init__(self) -> None:
-        self.channels: dict[bytes, dict[Subscriber, None]] = {}
-        self.patterns: dict[bytes, dict[Subscriber, None]] = {}
+        self.subscribers: list[dict[bytes, dict[Subscriber, None]]] = [{}, {}, {}]
+        """Those of channels, of patterns and of shard channels."""
         self._matchers: dict[bytes, Callable[[bytes], bool]] = {}
         """The patterns as functions: compiling one costs far more than calling it."""
 
-    def join(self, session: Subscriber, name: bytes, pattern: bool) -> None:
+    def join(self, session: Subscriber, name: bytes, kind: int) -> None:
         """Subscribe; no effect if subscribed.  ``CommandError`` for too long a pattern."""
-        if pattern and name not in self._matchers:
+        if kind == PATTERN and name not in self._matchers:
             self._matchers[name] = matcher(name)
-        (session.patterns if pattern else session.channels).add(name)
-        (self.patterns if pattern else self.channels).setdefault(name, {})[session] = None
+        session.subscriptions[kind].add(name)
+        self.subscribers[kind].setdefault(name, {})[session] = None
 
-    def leave(self, session: Subscriber, name: bytes, pattern: bool) -> None:
+    def leave(self, session: Subscriber, name: bytes, kind: int) -> None:
         """End a subscription; no effect if there is none."""
-        (session.patterns if pattern else session.channels).discard(name)
-        table = self.patterns if pattern else self.channels
-        members = table.get(name)
+        session.subscriptions[kind].discard(name)
+        members = self.subscribers[kind].get(name)
         if members is not None:
             members.pop(session, None)
             if not members:
-                del table[name]
-                if pattern:
+                del self.subscribers[kind][name]
+                if kind == PATTERN:
                     del self._matchers[name]
 
     def leave_all(self, session: Subscriber) -> None:
         """End all subscriptions of a session."""
-        for name in list(session.channels):
-            self.leave(session, name, pattern=False)
-        for name in list(session.patterns):
-            self.leave(session, name, pattern=True)
+        for kind in (CHANNEL, PATTERN, SHARD):
+            for name in list(session.subscriptions[kind]):
+                self.leave(session, name, kind)
+
+    def publish_to_shard(self, channel: bytes, message: bytes) -> int:
+        """Send a message to the subscribers of a shard channel.  Returns their number."""
+        members = list(self.subscribers[SHARD].get(channel, ()))
+        for session in members:
+            session.push([b"smessage", channel, message])
+        return len(members)
 
     def publish(self, channel: bytes, message: bytes) -> int:
         """Send a message.  Returns the number of recipients.  O(subscribers + patterns).
@@ -60,10 +72,10 @@ class Channels:
         A script may call this in a thread, while subscribers leave.
         """
         count = 0
-        for session in list(self.channels.get(channel, ())):
+        for session in list(self.subscribers[CHANNEL].get(channel, ())):
             session.push([b"message", channel, message])
             count += 1
-        for pattern, members in list(self.patterns.items()):
+        for pattern, members in list(self.subscribers[PATTERN].items()):
             matches = self._matchers.get(pattern)
             if matches is not None and matches(channel):
                 for session in list(members):

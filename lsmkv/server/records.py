@@ -6,6 +6,8 @@ read looks here first.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from itertools import islice
 
@@ -18,6 +20,14 @@ from lsmkv.server.encoding import successor
 
 _MISSING = object()
 _CHUNK = 128
+_BETWEEN = 256
+"""Records between two looks at the time, a power of 2."""
+_REST = 0.0001
+"""Seconds in which a thread lets others run."""
+
+
+class TooLong(Exception):
+    """A command has read for longer than it may."""
 
 
 class Records:
@@ -37,11 +47,17 @@ class Records:
         """The key of every write of the command, with its pending value before that."""
         self._order: SortedList | None = None
         """The pending keys in order, once a scan has needed them."""
+        self.deadline = math.inf
+        """When reading raises :class:`TooLong`, by ``time.perf_counter``."""
+        self.rests = False
+        """Whether reading lets other threads run from time to time."""
+        self._reads = 0
         self.touched = False
         """Whether anything was written, or any pending value read, since this was set to False."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, or None.  Costs a Get."""
+        self._count_read()
         if self.pending:
             value = self.pending.get(key, _MISSING)
             if value is not _MISSING:
@@ -51,7 +67,7 @@ class Records:
 
     def multi_get(self, keys: list[bytes]) -> list[bytes | None]:
         """The values of several keys, in the same order.  Costs a Get each."""
-        if not self.pending and self._view is self.db:
+        if not self.pending and self._view is self.db and len(keys) < _BETWEEN:
             return self.db.multi_get(keys)
         return [self.get(key) for key in keys]
 
@@ -69,18 +85,34 @@ class Records:
         self.put(key, None)
 
     def scan(
-        self, start: bytes, stop: bytes | None, reverse: bool = False
+        self, start: bytes, stop: bytes | None, reverse: bool = False, timed: bool = True
     ) -> Iterator[tuple[bytes, bytes]]:
         """The entries from ``start`` up to ``stop`` (or the end), each as it is when the scan
         reaches it.
 
-        Keys may be written during the scan.  It may or may not return new ones.
+        Keys may be written during the scan.  It may or may not return new ones.  ``timed`` says
+        whether it ends at the deadline.
         """
+        found: Iterator[tuple[bytes, bytes]]
         found = self._view.iterator(start=start, stop=stop, reverse=reverse)
-        if not self.pending:
-            return found
-        self.touched = True
-        return self._merged(found, start, stop, reverse)
+        if self.pending:
+            self.touched = True
+            found = self._merged(found, start, stop, reverse)
+        return self._counted(found) if (timed and self.deadline < math.inf) or self.rests else found
+
+    def _counted(self, found: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+        for pair in found:
+            self._count_read()
+            yield pair
+
+    def _count_read(self) -> None:
+        """Look at the time, once in a while."""
+        self._reads += 1
+        if self._reads % _BETWEEN == 0:
+            if self.rests:
+                time.sleep(_REST)
+            if time.perf_counter() > self.deadline:
+                raise TooLong
 
     def under(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """The entries whose keys begin with a prefix, in order, without it: from ``prefix + start``
@@ -180,6 +212,11 @@ class Records:
         before, self._view = self._view, self.db.snapshot()
         if isinstance(before, Snapshot):
             before.close()
+
+    def close(self) -> None:
+        """Release the view of a store that :meth:`look_again` has taken."""
+        if isinstance(self._view, Snapshot):
+            self._view.close()
 
     def forget(self) -> None:
         """Drop what is pending."""

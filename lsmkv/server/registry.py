@@ -24,14 +24,15 @@ Handler = Callable[[Session, list[bytes]], Reply]
 
 COMMANDS: Table = {}
 """The commands of a store that is not served with ``--raw``."""
-_MAY_WRITE = ("PUBLISH", "PFCOUNT", "EVAL", "EVALSHA")
+_MAY_WRITE = ("PUBLISH", "SPUBLISH", "PFCOUNT", "EVAL", "EVALSHA")
 """Commands that Redis' replicas may have to run, too, besides those that write."""
 
 # fmt: off
 _READ_TOO = {
-    "BITOP", "COPY", "GETDEL", "GETEX", "GETSET", "PFCOUNT", "PFMERGE", "SDIFFSTORE",
-    "SINTERSTORE", "SORT", "SUNIONSTORE", "XACK", "XAUTOCLAIM", "XCLAIM", "XREADGROUP",
-    "ZDIFFSTORE", "ZINTERSTORE", "ZRANGESTORE", "ZUNIONSTORE",
+    "BITOP", "COPY", "GEORADIUS", "GEORADIUSBYMEMBER", "GEOSEARCHSTORE", "GETDEL", "GETEX",
+    "GETSET", "PFCOUNT", "PFMERGE", "SDIFFSTORE", "SINTERSTORE", "SORT", "SUNIONSTORE", "XACK",
+    "XAUTOCLAIM", "XCLAIM", "XREADGROUP", "ZDIFFSTORE", "ZINTERSTORE", "ZRANGESTORE",
+    "ZUNIONSTORE",
 }
 # fmt: on
 """Commands besides those that only read whose lookups of keys count."""
@@ -62,6 +63,8 @@ def command(
         made.looks_up = reads or name in _READ_TOO
         made.noscript = "noscript" in properties.flags
         made.runs_script = group == "scripting"
+        reads = "readonly" in known and not made.runs_script
+        made.gives_way = reads and "blocking" not in known and not name.endswith("SCAN")
         container, _, inner = name.partition(" ")
         if inner:
             table[container.encode()].subcommands[inner.encode()] = made

@@ -85,6 +85,10 @@ PONG = Encoded(b"+PONG\r\n")
 class _NullArray:
     """The null of commands that otherwise return an array."""
 
+    def __reduce__(self) -> str:
+        """The one instance, also in the process of a script."""
+        return "NULL_ARRAY"
+
 
 NULL_ARRAY = _NullArray()
 

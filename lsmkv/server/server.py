@@ -7,7 +7,7 @@ import logging
 import os
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Never, Self
 
@@ -28,6 +28,7 @@ from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.metrics import MetricsPage
 from lsmkv.server.queue_depths import QueueDepths
 from lsmkv.server.raw_keyspace import RawKeyspace
+from lsmkv.server.script_choice import ScriptChoice
 from lsmkv.server.settings import Settings, Sync, parse_size
 from lsmkv.server.tls import TLS, AuthClients
 
@@ -76,6 +77,7 @@ class Server:
         tls_auth_clients: AuthClients | None = None,
         appendfsync: Sync = "everysec",
         password: str = "",
+        acl_file: str | os.PathLike[str] = "",
         protected_mode: bool = True,
         maxclients: int = 10_000,
         timeout: int = 0,
@@ -84,6 +86,7 @@ class Server:
         raw: bool = False,
         read_only: bool = False,
         refresh_seconds: float = 1.0,
+        scripts: str | Iterable[str] | None = None,
         metrics_port: int | None = None,
         queues: Sequence[str] = (),
         **options: Any,
@@ -98,6 +101,9 @@ class Server:
         that file has the key, in PEM.  With ``tls_ca_cert_file`` clients must have a certificate
         of these authorities, unless ``tls_auth_clients`` is ``"optional"`` or ``"no"``.
 
+        ``password`` is that of the user ``default``.  ``acl_file`` is a file of users, as Redis has
+        it, which ``start`` reads; it may be used instead of ``password``.
+
         ``max_disk`` is a limit in bytes, or text such as ``"10gb"``, for the store's size on disk.
         Beyond it keys are evicted by ``maxmemory_policy``, or commands that make the store grow are
         refused.
@@ -105,6 +111,11 @@ class Server:
         ``raw`` serves an ordinary store's keys as strings.  ``read_only`` serves a store that
         another process may write, and looks for new writes every ``refresh_seconds``.  ``options``
         are those of :class:`lsmkv.DB`.  The store is made if it does not exist.
+
+        ``scripts`` says where Lua scripts run: ``"inline"``, in this process; ``"process"``, in a
+        process of their own; ``"off"``, nowhere.  A list of SHA-1, in hexadecimal digits, lets
+        these run inline, and refuses others.  By default scripts run inline, but in a process of
+        their own if ``host`` is an address that other machines reach.
 
         ``metrics_port`` is a port of ``host`` that answers HTTP requests for ``/metrics``, for
         Prometheus, without a password.  ``queues`` are the names of keys whose length is shown
@@ -154,11 +165,13 @@ class Server:
         self.settings = Settings(
             appendfsync=appendfsync,
             password=password,
+            acl_file=os.fsdecode(acl_file),
             protected_mode=protected_mode,
             maxclients=maxclients,
             timeout=timeout,
             max_disk=max_disk if isinstance(max_disk, int) else parse_size(max_disk),
             eviction=maxmemory_policy,
+            scripts=ScriptChoice.of(scripts, host),
         )
         self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -212,6 +225,7 @@ class Server:
             "dir": self.path,
             "port": str(self.port if self._has_port else 0),
             "save": "",
+            "scripts": self.settings.scripts.name,
             "tls-port": str(self.tls_port or 0),
             "unixsocket": self.unix_socket or "",
             "unixsocketperm": f"{self._unix_socket_mode or 0:o}",
@@ -296,6 +310,7 @@ class Server:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
         await engine.evaluator.abandon()
+        await engine.reads.drain()
         engine.end_pause()
         for session in list(engine.sessions.values()):
             engine.waits.unblock(session, error=True)
@@ -305,6 +320,7 @@ class Server:
         finally:
             await self._disconnect_all(engine)
             self._engine = None
+            engine.evaluator.close()
             engine.db.close()
 
     async def _disconnect_all(self, engine: Engine) -> None:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.env.process_memory import resident
+from lsmkv.server.acl import User
+from lsmkv.server.acl_log import AclLog
 from lsmkv.server.blocking import Wait, Waits
 from lsmkv.server.command import Command, Table
 from lsmkv.server.cursors import Cursors
@@ -26,6 +28,7 @@ from lsmkv.server.saves import Saves
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import SlowLog
 from lsmkv.server.sources import Script, Sources
+from lsmkv.server.users import Users
 
 
 class Service(ABC):
@@ -42,6 +45,8 @@ class Service(ABC):
         self.space = space
         self.table = table
         self.settings = settings
+        self.users = Users(table, settings)
+        self.acl_log = AclLog(settings)
         self.sessions: dict[int, Session] = {}
         self.channels = Channels()
         self.waits = Waits(space)
@@ -74,6 +79,8 @@ class Service(ABC):
         self.busy: Evaluation | None = None
         """The script that runs in a thread.  Until it ends no command runs, and no tick is written.
         """
+        self._password = settings.password
+        """The password that the user ``default`` has."""
         self._apply_settings()
         settings.on_change.append(self._apply_settings)
         space.events.send = self.announce
@@ -85,6 +92,10 @@ class Service(ABC):
 
     def _apply_settings(self) -> None:
         self.space.events.select(self.settings.events)
+        if self.settings.password != self._password:
+            self._password = self.settings.password
+            self.users.set_password(self._password)
+            self.apply_rights()
 
     @property
     def totals(self) -> Totals:
@@ -96,6 +107,11 @@ class Service(ABC):
         executing, self.executing = self.executing, True
         self.channels.publish(channel, message)
         self.executing = executing
+
+    def apply_rights(self) -> None:
+        """After a change of users: apply it to their sessions."""
+        for session in self.sessions.values():
+            session.apply_rights()
 
     @abstractmethod
     def touch(self, session: Session) -> None:
@@ -172,13 +188,19 @@ class Service(ABC):
 class Scripts(ABC):
     """Runs the scripts of a server, one after the other."""
 
-    @abstractmethod
-    def compile(self, script: Script) -> object:
-        """Compile a script, unless it is.  Raises :class:`CommandError` if it is invalid."""
+    def __init__(self) -> None:
+        self.killed = 0
+        """Scripts that SCRIPT KILL or ``script-max-time`` has ended."""
+        self.crashed = 0
+        """Scripts that have ended the process that they ran in."""
 
     @abstractmethod
     def evaluate(self, evaluation: Evaluation) -> Reply:
-        """Run a script, and return its reply; ``NO_REPLY`` if it goes on in a thread."""
+        """Compile a script, keep its source, and run it unless it is only loaded.
+
+        Returns its reply, or ``NO_REPLY`` if it goes on in a thread.  Raises
+        :class:`CommandError` for an invalid script.
+        """
 
     @abstractmethod
     def kill(self) -> None:
@@ -192,6 +214,11 @@ class Scripts(ABC):
     @abstractmethod
     def memory(self) -> int:
         """The bytes that the interpreter has."""
+
+    @property
+    def pid(self) -> int:
+        """The process id of the interpreter, if it is not the server's; otherwise 0."""
+        return 0
 
 
 class Reread(NamedTuple):
@@ -221,7 +248,11 @@ class Session:
         self.name = b""
         self.library: dict[str, bytes] = {"lib-name": b"", "lib-ver": b""}
         self.resp3 = False
-        self.authenticated = False
+        self.user = service.users.default
+        self.authenticated = self.user.open
+        self.limited = False
+        """Whether it must authenticate first, or its user may not do everything."""
+        self.apply_rights()
         self.created = time.monotonic()
         self.last_active = self.created
         self.last_command: Command | None = None
@@ -239,13 +270,13 @@ class Session:
         self.watching: set[tuple[int, bytes]] = set()
         self.changed = False
         """Whether a key that it watches has changed."""
-        self.channels: set[bytes] = set()
-        self.patterns: set[bytes] = set()
+        self.subscriptions: list[set[bytes]] = [set(), set(), set()]
+        """The names of channels, patterns and shard channels: see ``pubsub.py``."""
         self.monitoring = False
         self.wait: Wait | None = None
         """What it waits for, while it is blocked."""
         self.postponed = False
-        """Whether its request waits for the end of a pause."""
+        """Whether its request waits for the end of a pause, or runs in a thread."""
         self.evaluating = False
         """Whether its script runs in a thread."""
         self.after_script: Callable[[], None] = _nothing
@@ -391,21 +422,37 @@ class Session:
         self.out_size += len(data) - len(self.out[at])
         self.out[at] = data
 
+    def become(self, user: User, authenticated: bool = True) -> None:
+        """Act for another user from now on."""
+        self.user = user
+        self.authenticated = authenticated
+        self.apply_rights()
+
+    def apply_rights(self) -> None:
+        """After a change of its user: apply it."""
+        self.limited = self.must_authenticate or not self.user.unlimited
+
+    def reads_all_keys(self, request: list[bytes]) -> bool:
+        """Whether a request of its user may read any key, also those that it does not name."""
+        if not self.limited:
+            return True
+        found = self.service.command_of(request)
+        return found is not None and self.user.reads_all_keys(found, request)
+
+    @property
+    def must_authenticate(self) -> bool:
+        """Whether only commands such as AUTH run."""
+        return not self.authenticated and not self.service.users.default.open
+
     @property
     def restricted(self) -> bool:
-        """Whether some commands do not run at once: before AUTH, in a transaction, or while
-        subscribed."""
-        return (
-            self.queued is not None
-            or not self.authenticated
-            or bool(self.channels)
-            or bool(self.patterns)
-            or self.monitoring
-        )
+        """Whether some commands do not run at once: before AUTH, for a user that may not do
+        everything, in a transaction, or while subscribed."""
+        return self.queued is not None or self.limited or self.subscribed or self.monitoring
 
     @property
     def subscribed(self) -> bool:
-        return bool(self.channels or self.patterns)
+        return any(self.subscriptions)
 
     def mark_changed(self) -> None:
         """A key that it watches has changed."""
@@ -441,6 +488,7 @@ class Evaluation:
         keys: list[bytes],
         arguments: list[bytes],
         only_reads: bool,
+        only_loads: bool = False,
     ) -> None:
         self.session = session
         self.request = request
@@ -448,6 +496,8 @@ class Evaluation:
         self.keys = keys
         self.arguments = arguments
         self.only_reads = only_reads
+        self.only_loads = only_loads
+        """SCRIPT LOAD: it is compiled and kept, and does not run."""
         self.started = time.perf_counter()
         self.deadline = math.inf
         """When the attempt in the loop ends."""
@@ -460,6 +510,12 @@ class Evaluation:
         self.abandoned = False
         """Whether the server ends: then nothing of it is written."""
         self.in_thread = False
+        self.compiled = False
+        """Whether its process has compiled it, which comes before all else that it does."""
+        self.undone = False
+        """Whether what it wrote was undone: it was killed, or its process has ended."""
+        self.ready = 0
+        """How many keys that clients await had changed before it."""
         self.over_limit = False
         """Whether it has taken longer than ``lua-time-limit``."""
         self.lines: list[tuple[int, bytes]] = []

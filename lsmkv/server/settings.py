@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from lsmkv.server.events import parse_classes, shown_classes
 from lsmkv.server.numbers import to_int
 from lsmkv.server.resp import CommandError
+from lsmkv.server.script_choice import INLINE, ScriptChoice
 
 Sync = Literal["always", "everysec", "no"]
 _MOST = 2**63 - 1
@@ -22,7 +23,14 @@ _ALWAYS = {
     "slaveof": "",
 }
 """Settings that clients ask for, and that are fixed in this server."""
-_IMMUTABLE = {"cluster-enabled", "daemonize", "databases", "unixsocket", "unixsocketperm"}
+_IMMUTABLE = {
+    "aclfile",
+    "cluster-enabled",
+    "daemonize",
+    "databases",
+    "unixsocket",
+    "unixsocketperm",
+}
 _PROTECTED = {"dir"}
 """Settings that Redis refuses to set, even to their current value."""
 
@@ -38,6 +46,7 @@ class _Number(NamedTuple):
 
 
 _NUMBERS = {
+    "acllog-max-len": _Number("acl_log_length", 0, _MOST),
     "busy-reply-threshold": _Number("script_time_limit", 0, _MOST),
     "client-query-buffer-limit": _Number("query_buffer_limit", 2**20, _MOST, in_bytes=True),
     "hll-sparse-max-bytes": _Number("hll_sparse_most", 0, _MOST, in_bytes=True),
@@ -48,6 +57,7 @@ _NUMBERS = {
     "maxmemory": _Number("max_disk", 0, _MOST, in_bytes=True),  # its name in Redis
     "maxmemory-samples": _Number("samples", 1, 64),
     "proto-max-bulk-len": _Number("max_bulk", 2**20, _MOST, in_bytes=True),
+    "script-max-time": _Number("script_time", 0, _MOST),
     "script-max-memory": _Number("script_memory", 2**20, 2**40, in_bytes=True),
     "slowlog-log-slower-than": _Number("slowlog_slower_than", -1, _MOST),
     "slowlog-max-len": _Number("slowlog_length", 0, _MOST),
@@ -74,7 +84,9 @@ class Settings:
 
     appendfsync: Sync = "everysec"
     password: str = ""
-    """CONFIG's ``requirepass``; empty for none."""
+    """CONFIG's ``requirepass``, of the user ``default``; empty for none."""
+    acl_file: str = ""
+    """The file of users: CONFIG's ``aclfile``; empty for none."""
     protected_mode: bool = True
     """Whether to serve only clients on this machine while there is no password."""
     maxclients: int = 10_000
@@ -105,11 +117,17 @@ class Settings:
     """Milliseconds after which other clients get BUSY while a script runs; 0: never."""
     script_memory: int = 256 * 2**20
     """Bytes that a script may have in Lua: CONFIG's ``script-max-memory``."""
+    script_time: int = 10_000
+    """Milliseconds after which a script in a process of its own is ended, and undone: CONFIG's
+    ``script-max-time``; 0: never."""
+    scripts: ScriptChoice = INLINE
+    """Which scripts run, and where."""
     events: str = ""
     """The classes of keyspace notifications: CONFIG's ``notify-keyspace-events``."""
     slowlog_slower_than: int = 10_000
     """Microseconds; negative turns the slow log off."""
     slowlog_length: int = 128
+    acl_log_length: int = 128
     latency_threshold: int = 0
     """Milliseconds from which LATENCY notes an event; 0: never.  CONFIG's
     ``latency-monitor-threshold``."""
@@ -134,6 +152,11 @@ class Settings:
             )
         if self.maxclients < 1:
             raise ValueError("maxclients must be at least 1")
+        if self.password and self.acl_file:
+            raise ValueError(
+                "a password cannot be combined with a file of users: set that of the user default"
+                " in the file"
+            )
         if self.max_disk < 0:
             raise ValueError("max_disk must be at least 0")
         if self.eviction not in _POLICIES:
@@ -150,7 +173,7 @@ class Settings:
 
     def shown(self) -> dict[str, str]:
         """Every setting with its value as text."""
-        return {**_ALWAYS, **self.fixed, **self.changeable()}
+        return {**_ALWAYS, **self.fixed, **self.changeable(), "aclfile": self.acl_file}
 
     def changeable(self) -> dict[str, str]:
         """The settings that may change while the server runs, with their values as text."""

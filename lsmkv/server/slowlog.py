@@ -74,6 +74,8 @@ def without_secrets(request: list[bytes]) -> list[bytes]:
         places = {at + behind for at in named for behind in (1, 2)}
     elif name == b"CONFIG":
         places = {at + 1 for at, word in enumerate(request) if word.lower() == b"requirepass"}
+    elif name == b"ACL" and request[1:] and request[1].upper() == b"SETUSER":
+        places = set(range(2, len(request)))
     else:
         return request
     return [b"(redacted)" if at in places else word for at, word in enumerate(request)]

@@ -77,6 +77,7 @@ def serve(
         envvar="LSMKV_SERVE_PASSWORD",
         show_envvar=False,
     ),
+    acl_file: str = option("", "FILE", "Users and what they may do, as in Redis.", "--aclfile"),
     protected_mode: bool = choice(
         True,
         "Without a password, serve clients of this machine only.",
@@ -89,6 +90,11 @@ def serve(
     ),
     maxmemory_policy: str = option(
         "noeviction", "POLICY", "Which keys are evicted, as in Redis: such as allkeys-lru."
+    ),
+    scripts: str | None = option(
+        None,
+        "inline|process|off|FILE",
+        "Where scripts run, or a list of the SHA-1 of those that may.",
     ),
     raw: bool = flag("Serve an ordinary store's keys as strings.", "--raw"),
     read_only: bool = flag("Write nothing, and follow the store's writer.", "--read-only"),
@@ -108,6 +114,10 @@ def serve(
     Strings, hashes, lists, sets, sorted sets, streams, expiry, transactions, scripts and messages,
     on disk in LevelDB's files; docs/serve.md describes commands, promises and records. The
     directory is made if it is not there; :memory: keeps everything in memory.
+
+    Scripts run in the server (inline), or in a process of their own, where a script can always be
+    ended; that is the default if other machines reach HOST. FILE has the SHA-1 of one script on
+    each line, and comments after #: these run inline, and others are refused.
 
     The password is also taken from LSMKV_SERVE_PASSWORD, where other users of this machine do not
     see it.
@@ -134,6 +144,7 @@ def serve(
         tls_auth_clients=tls_auth_clients,
         appendfsync=appendfsync,
         password=password,
+        acl_file=acl_file,
         protected_mode=protected_mode,
         maxclients=maxclients,
         timeout=timeout,
@@ -144,6 +155,7 @@ def serve(
         refresh_seconds=refresh,
         metrics_port=metrics_port,
         queues=[name for name in queues.split(",") if name],
+        scripts=scripts if scripts in (None, "inline", "process", "off") else _listed(scripts),
     )
     file = _configs.pop() if config is not None else None
     log_to(logfile, log_json)
@@ -191,6 +203,12 @@ def _reload(server: Server, file: ConfigFile | None) -> None:
 def _remark(remarks: list[str]) -> None:
     for remark in remarks:
         _log.warning("configuration: %s", remark)
+
+
+def _listed(path: str) -> list[str]:
+    """The words of a file, one on each line, without comments."""
+    with open(path, encoding="utf-8") as lines:
+        return [word for line in lines if (word := line.partition("#")[0].strip())]
 
 
 def _mode(text: str | None) -> int | None:

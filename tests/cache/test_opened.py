@@ -27,7 +27,7 @@ def test_the_clock_is_that_of_the_system() -> None:
 
 
 def test_a_small_cache_has_a_small_memtable(tmp_path: Path) -> None:
-    for limit, size in ((1 << 20, 1 << 16), (32 << 20, 1 << 20), (None, 2 << 20)):
+    for limit, size in ((1 << 20, 1 << 16), (8 << 20, 1 << 19), (None, 2 << 20)):
         with lsmkv.Cache(tmp_path / str(limit), shared=False, size_limit=limit) as cache:
             assert cache._db.options.write_buffer_size == size
     with lsmkv.Cache(tmp_path / "own", shared=False, write_buffer_size=5 << 20) as cache:

@@ -46,14 +46,18 @@ def test_the_records_begin_as_the_table_says() -> None:
     marks = re.findall(r"^\| `(\S+?)`", section(PAGE, "The records"), re.MULTILINE)
     names = ("FORMAT_KEY", "DATABASE", "CEILINGS", "EXPIRY_BOUND", "GARBAGE_ENDS", "KEY")
     names += ("ELEMENT", "RANKED", "GROUP", "EXPIRY", "GARBAGE", "CURSOR", "SCRIPT")
-    names += ("IMPORT",)
+    names += ("IMPORT", "FIELD_EXPIRY_BOUND", "FIELD_EXPIRY", "FIELD_TIME", "FIELD_ORDER")
     assert set(marks) == {getattr(encoding, name).decode() for name in names}
-    assert f"| `!format` | `{encoding.FORMAT.decode()}` |" in PAGE
+    formats = encoding.FORMAT.decode(), encoding.FORMAT_2.decode()
+    assert "| `!format` | `{}`; `{}` once a string was in chunks, or".format(*formats) in PAGE
 
 
 def test_the_kinds_have_the_numbers_of_the_page() -> None:
     kinds = ("string", "hash", "list", "set", "sorted set", "Bloom filter", "stream")
+    kinds += ("string in chunks",)
     numbers = [encoding.STRING, encoding.HASH, encoding.LIST, encoding.SET, encoding.SORTED_SET]
-    pairs = zip([*numbers, encoding.BLOOM, encoding.STREAM], kinds, strict=True)
+    numbers += [encoding.BLOOM, encoding.STREAM, encoding.LONG_STRING]
+    pairs = zip(numbers, kinds, strict=True)
     shown = ", ".join(f"{number} {kind}" for number, kind in pairs)
+    shown += f", {encoding.EXPIRING_HASH} hash whose fields expire"
     assert f"| kind | 1 | {shown}; plus {encoding.EXPIRES} if it expires |" in PAGE

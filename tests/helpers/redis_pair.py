@@ -194,10 +194,11 @@ def _pending(redis: Reply, lsmkv: Reply) -> bool:
     return redis.parts != () or redis == lsmkv
 
 
-_UNORDERED = "SMEMBERS SINTER SUNION SDIFF KEYS HKEYS HVALS PUBSUB"
+_UNORDERED = "ACL SMEMBERS SINTER SUNION SDIFF KEYS HKEYS HVALS PUBSUB"
 _WITH_SCORES = (
     "ZADD ZINCRBY ZSCORE ZMSCORE ZRANGE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE ZPOPMIN ZPOPMAX"
-    " BZPOPMIN BZPOPMAX ZMPOP BZMPOP ZUNION ZINTER ZDIFF"
+    " BZPOPMIN BZPOPMAX ZMPOP BZMPOP ZUNION ZINTER ZDIFF GEOPOS GEODIST GEOSEARCH GEORADIUS"
+    " GEORADIUS_RO GEORADIUSBYMEMBER GEORADIUSBYMEMBER_RO"
 )
 Comparison = Callable[[Reply, Reply], bool]
 LOOSELY: dict[str, Comparison] = {
@@ -350,6 +351,8 @@ class Pair:
         for side in (self.redis, self.lsmkv):
             side.connect()
             side.control.ask("FLUSHALL")
+            for user in side.control.ask("ACL", "USERS").parts:
+                side.control.ask("ACL", "DELUSER", user.value)  # which spares the default user
         self._queued = [None] * _CLIENTS
 
     def restart(self) -> None:

@@ -185,6 +185,19 @@ def _field_number(choices: random.Random) -> Request:
     return [b"%d" % choices.choice((1, -1, 7, 127, 128, -128, -129, 255, 256, 1 << 15, -1 << 31))]
 
 
+def _place(choices: random.Random) -> Request:
+    """A longitude and a latitude: near others, near a pole, where east meets west, or wrong."""
+    luck = choices.random()
+    if luck < 0.05:
+        wrong = b"180.1 -181 90 -90 85.06 abc nan inf 1e400".split()
+        return [choices.choice([*wrong, b"1"]), choices.choice([*wrong, b"1"])]
+    if luck < 0.5:
+        return [b"%.6f" % choices.uniform(12, 16), b"%.6f" % choices.uniform(36, 39)]
+    longitude = choices.choice([choices.uniform(-180, 180), 180, -180, 179.99, -179.99, 0])
+    latitude = choices.choice([choices.uniform(-85, 85), 85.05112878, -85.05, 66.5, -81.5, 0])
+    return [b"%.8f" % longitude, b"%.8f" % latitude]
+
+
 def _lex(choices: random.Random) -> Request:
     if choices.random() < 0.08:
         return [choices.choice([b"a", b"", b"1", b"++", b"-1"])]
@@ -248,6 +261,14 @@ WORDS: dict[str, Maker] = {
     "field": _field,
     "field-number": _field_number,
     "hll": _one_of((b"p1", b"p2", b"p3"), [b"s1", b"l1", b"p4"], 0.08),
+    "g": _one_of((b"g1", b"g2", b"g3"), [b"z1", b"l1", b"g4", b""], 0.06),
+    "place": _place,
+    "far": _one_of(
+        b"0 1 100 500 200000 50 1000 5000 9000 20000000 5.5".split(),
+        [*b"-1 abc 1e308 inf 1e-300 nan 40000000".split(), b""],
+        0.08,
+    ),
+    "unit": _one_of([b"m", b"km", b"mi", b"ft", b"KM"], [b"mm", b"", b"meters"], 0.05),
     "ttl": _milliseconds,
     "at": _far_off(1),
     "at-ms": _far_off(1000),
@@ -286,6 +307,8 @@ STRLEN s
 GETRANGE s pos pos
 SUBSTR s pos pos
 SETRANGE s pos value
+LCS s s [LEN] [IDX] [MINMATCHLEN pos] [WITHMATCHLEN]
+LCS s s IDX [MINMATCHLEN pos]
 INCR s
 DECR s
 INCRBY s int
@@ -452,6 +475,26 @@ ZUNIONSTORE z weighted [AGGREGATE (SUM|MIN|MAX)]
 ZINTERSTORE z weighted [AGGREGATE (SUM|MIN|MAX)]
 ZDIFFSTORE z keys:z
 ZINTERCARD keys:z [LIMIT pos]
+GEOADD g [(NX|XX)] [CH] {place member}
+GEOADD g {place member}
+GEOADD g {place member}
+GEOADD g place member place value place value place value place value
+ZADD g score member
+GEOPOS g {member}
+GEOHASH g {member}
+GEODIST g member member [unit]
+GEOSEARCH g FROMLONLAT place BYRADIUS far unit [(ASC|DESC)] [COUNT pos [ANY]] [WITHDIST] [WITHCOORD]
+GEOSEARCH g FROMMEMBER member BYBOX far far unit [ASC] [WITHHASH] [WITHDIST] [COUNT size]
+GEOSEARCH g FROMLONLAT place BYBOX far far unit [(ASC|DESC)] [COUNT size ANY]
+GEOSEARCH g [FROMMEMBER member] [FROMLONLAT place] [BYRADIUS far unit] [BYBOX far far unit] [ANY]
+GEOSEARCHSTORE g g FROMLONLAT place BYRADIUS far unit [DESC] [COUNT pos [ANY]] [STOREDIST]
+GEOSEARCHSTORE g g FROMLONLAT place BYRADIUS far unit [WITHDIST] [ASC]
+GEOSEARCHSTORE g g FROMMEMBER member BYBOX far far unit [STOREDIST]
+GEORADIUS g place far unit [(ASC|DESC)] [WITHCOORD] [WITHHASH] [COUNT size [ANY]]
+GEORADIUS g place far unit [DESC] [COUNT size] [(STORE|STOREDIST) g]
+GEORADIUS_RO g place far unit [WITHDIST] [STORE g]
+GEORADIUSBYMEMBER g member far unit [(ASC|DESC)] [WITHDIST] [COUNT size] [STORE g] [STOREDIST g]
+GEORADIUSBYMEMBER_RO g member far unit [DESC] [WITHCOORD]
 SET w_1 value
 SET w_2 value
 MSET w_3 5 w_1 2 w_2 1

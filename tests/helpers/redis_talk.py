@@ -13,6 +13,7 @@ import re
 import select
 import time
 from collections.abc import Callable
+from itertools import chain
 
 from redis_pair import Difference
 from redis_requests import Request, Step, fill, parsed_templates, random_request
@@ -27,6 +28,9 @@ _TEMPLATES = """
 SUBSCRIBE {channel}
 SUBSCRIBE channel
 UNSUBSCRIBE [{channel}]
+SSUBSCRIBE {channel}
+SUNSUBSCRIBE [{channel}]
+SPUBLISH channel word
 PSUBSCRIBE {pattern}
 PUNSUBSCRIBE [{pattern}]
 PUBLISH channel word
@@ -34,6 +38,8 @@ PUBLISH channel word
 PUBSUB CHANNELS [pattern] [pattern]
 PUBSUB NUMSUB [{channel}]
 PUBSUB NUMPAT [word]
+PUBSUB SHARDCHANNELS [pattern] [pattern]
+PUBSUB SHARDNUMSUB [{channel}]
 PUBSUB (NOSUCH|CHANNELS|NUMPAT) [word]
 PING [word] [word]
 ECHO word
@@ -292,6 +298,10 @@ def _plain(reply: Reply, unordered: bool) -> Reply:
     return reply
 
 
+def _leaves(reply: Reply) -> list[Reply]:
+    return [leaf for one in reply.parts for leaf in _leaves(one)] if reply.parts else [reply]
+
+
 def compared(number: int, request: Request, arrived: list[list[Reply]]) -> list[list[Reply]]:
     """What has come to all clients after a request, as it is compared."""
     name = request[0].upper()
@@ -300,12 +310,12 @@ def compared(number: int, request: Request, arrived: list[list[Reply]]) -> list[
     found = [[one for one in replies if one != _CONTROL] for replies in found]
     if name in (b"PUBLISH", b"EXEC"):  # the order of patterns is open
         found = [sorted(replies, key=repr) for replies in found]
-    if name in (b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"EXEC") and len(found[number]) > 1:
+    if (
+        name in (b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"SUNSUBSCRIBE", b"EXEC")
+        and len(found[number]) > 1
+    ):
         # The order in which all subscriptions end is open: names and counts are compared apart.
-        found[number] = sorted(
-            (Reply(one.mark, part) for one in found[number] for part in one.parts or (one,)),  # type: ignore[arg-type]
-            key=repr,
-        )
+        found[number] = sorted(chain.from_iterable(map(_leaves, found[number])), key=repr)
     return found
 
 

@@ -6,9 +6,10 @@ two servers has to see the difference.
 
 from __future__ import annotations
 
+import re
 import select
 import socket
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 Parts = tuple["Reply", ...]
 
@@ -35,6 +36,60 @@ def encode(words: list[bytes]) -> bytes:
     parts = [b"*%d\r\n" % len(words)]
     parts += [b"$%d\r\n%b\r\n" % (len(word), word) for word in words]
     return b"".join(parts)
+
+
+def read_reply(file: BinaryIO) -> Reply:
+    """The next reply.  ``ValueError`` if a client could refuse it: an integer has 64 bits, and
+    every line and string ends as it must."""
+    line = file.readline()
+    if not line.endswith(b"\r\n"):
+        raise ConnectionError(f"the connection was closed after {line!r}")
+    mark, rest = chr(line[0]), line[1:-2]
+    form = _FORMS.get(mark)
+    if form is None or not form.fullmatch(rest):
+        raise ValueError(f"no RESP: {line!r}")
+    if mark in "+-,(":
+        return Reply(mark, rest)
+    if mark == ":":
+        number = int(rest)
+        if not -(1 << 63) <= number < 1 << 63:
+            raise ValueError(f"an integer of more than 64 bits: {line!r}")
+        return Reply(mark, number)
+    if mark == "_":
+        return Reply(mark, None)
+    if mark == "#":
+        return Reply(mark, int(rest == b"t"))
+    size = int(rest)
+    if size < 0:
+        return Reply(mark, None)
+    if mark in "$=":
+        text = file.read(size + 2)
+        if text[size:] != b"\r\n":
+            raise ValueError(f"a string of another length than {size}: {text[-10:]!r}")
+        return Reply(mark, text[:-2])
+    count = 2 * size if mark == "%" else size
+    return Reply(mark, tuple(read_reply(file) for _ in range(count)))
+
+
+_TEXT = re.compile(rb"[^\r\n]*")
+_NULLABLE = re.compile(rb"-1|0|[1-9][0-9]*")
+_SIZE = re.compile(rb"0|[1-9][0-9]*")
+_FORMS = {
+    "+": _TEXT,
+    "-": _TEXT,
+    ",": re.compile(rb"-?inf|nan|-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?"),
+    "(": re.compile(rb"-?[0-9]+"),
+    ":": re.compile(rb"0|-?[1-9][0-9]*"),
+    "_": re.compile(rb""),
+    "#": re.compile(rb"[tf]"),
+    "$": _NULLABLE,
+    "*": _NULLABLE,
+    "=": _SIZE,
+    "~": _SIZE,
+    ">": _SIZE,
+    "%": _SIZE,
+}
+"""What stands in the first line of each type, after its mark."""
 
 
 class Client:
@@ -64,27 +119,7 @@ class Client:
 
     def receive(self) -> Reply:
         """The next reply."""
-        line = self._file.readline()
-        if not line.endswith(b"\r\n"):
-            raise ConnectionError(f"the connection was closed after {line!r}")
-        mark, rest = chr(line[0]), line[1:-2]
-        if mark in "+-,(":
-            return Reply(mark, rest)
-        if mark == ":":
-            return Reply(mark, int(rest))
-        if mark == "_":
-            return Reply(mark, None)
-        if mark == "#":
-            return Reply(mark, int(rest == b"t"))
-        size = int(rest)
-        if size < 0:
-            return Reply(mark, None)
-        if mark in "$=":
-            return Reply(mark, self._file.read(size + 2)[:-2])
-        if mark in "*~>%":
-            count = 2 * size if mark == "%" else size
-            return Reply(mark, tuple(self.receive() for _ in range(count)))
-        raise ValueError(f"no RESP: {line!r}")
+        return read_reply(self._file)
 
     def ask(self, *words: bytes | str | int) -> Reply:
         """The reply to a request."""

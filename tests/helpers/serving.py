@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import hiredis
+import pytest
 
 from lsmkv import DB, MemoryEnv
+from lsmkv.engine.env.process import interpreter
 from lsmkv.server.command import Table
 from lsmkv.server.commands import COMMANDS
 from lsmkv.server.commands.raw import RAW_COMMANDS
@@ -17,6 +19,14 @@ from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.quoting import split_words
 from lsmkv.server.raw_keyspace import RawKeyspace
 from lsmkv.server.settings import Settings
+
+PLACES = [
+    "inline",
+    pytest.param(
+        "process", marks=pytest.mark.skipif(not interpreter(), reason="no process can be started")
+    ),
+]
+"""Where scripts run."""
 
 
 @contextlib.contextmanager
@@ -28,7 +38,9 @@ def an_engine(
     env = env or MemoryEnv()
     with DB("/db", env=env, read_only=read_only, create_if_missing=not read_only) as db:
         space = (RawKeyspace if raw else Keyspace)(db, writable=not read_only)
-        yield Engine(db, space, table, Settings(**settings))
+        engine = Engine(db, space, table, Settings(**settings))
+        yield engine
+        engine.evaluator.close()
 
 
 _NOT_WHOLE = object()

@@ -21,10 +21,16 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
 
 
 @pytest.fixture(scope="module")
-def lsmkv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lsmkv]:
+def options() -> list[str]:
+    """Options of ``lsmkv serve``."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def lsmkv(tmp_path_factory: pytest.TempPathFactory, options: list[str]) -> Iterator[Lsmkv]:
     """A server of a new store; it has had nothing to complain of."""
     directory: Path = tmp_path_factory.mktemp("lsmkv") / "store"
-    server = Lsmkv(directory)
+    server = Lsmkv(directory, *options)
     yield server
     server.stop()
     assert server.log.read_text() == ""

@@ -3,9 +3,11 @@
 DIR is the source tree of Redis 7.0 (``apt-get source redis``), of which nothing stands here.  The
 suite's external mode is made for servers like this one, with two exceptions, which are changed in a
 copy of it: it says FUNCTION FLUSH before each unit, and sets the sizes up to which Redis keeps
-collections compact, which no other server has.  Tests of DEBUG, replication, eviction and encodings
-are left out by the suite's own options, and so is one that leaves the connection in a transaction
-where a command that it needs is missing.
+collections compact, which no other server has.  It leaves out the units about users: of these the
+tests run that need no server with settings of its own.  Tests of DEBUG, replication, eviction and
+encodings are left out by the suite's own options, and so is one that leaves the connection in a
+transaction where a command that it needs is missing.  The unit scripting runs its scripts by EVAL,
+and not a second time as functions.
 
     python tests/redis/tcl_suite.py DIR [PORT [UNIT...]]
 
@@ -29,14 +31,16 @@ from redis_servers import Lsmkv
 UNITS = """
 protocol keyspace scan info-command type/string type/incr type/list type/list-2 type/list-3 type/set
 type/zset type/hash type/stream type/stream-cgroups sort expire other multi quit pubsub slowlog
-introspection introspection-2 limits querybuf wait
+introspection introspection-2 limits querybuf wait scripting acl acl-v2
 """
 _OPTIONS = ["--durable", "--clients", "1", "--ignore-encoding", "--ignore-digest"]
 _OPTIONS += ["--tags", "-needs:debug -needs:repl -needs:config-maxmemory"]
 _OPTIONS += ["--skiptest", "command stats for MULTI"]
 _FUNCTION_FLUSH = "    r function flush\n"
+_ALSO_FUNCTIONS = "foreach is_eval {0 1} {"
 _OVERRIDE = "        r config set $param $val\n"
 _REQUEST = '    [srv $level "client"] {*}$args\n}\n'
+_SKIPPED = "acl external:skip"
 _NO_SIZES = """\
     if {[string match -nocase {config set *-max-*} [lrange $args 0 2]] && \
         [regexp {(ziplist|listpack|intset)} [lindex $args 2]]} { return OK }
@@ -49,6 +53,10 @@ def _copied(source: Path, target: Path) -> None:
     """A copy of the suite that asks for nothing that only Redis has."""
     shutil.copytree(source / "tests", target / "tests")
     (target / "tests" / "tmp").mkdir(exist_ok=True)
+    scripting = target / "tests" / "unit" / "scripting.tcl"
+    text = scripting.read_text()
+    assert _ALSO_FUNCTIONS in text
+    scripting.write_text(text.replace(_ALSO_FUNCTIONS, "foreach is_eval {1} {"))
     server = target / "tests" / "support" / "server.tcl"
     text = server.read_text()
     assert _FUNCTION_FLUSH in text
@@ -56,6 +64,12 @@ def _copied(source: Path, target: Path) -> None:
     text = text.replace(_FUNCTION_FLUSH, "    catch {r function flush}\n")
     server.write_text(text.replace(_OVERRIDE, "        catch {r config set $param $val}\n"))
     helper = target / "tests" / "test_helper.tcl"
+    for unit in ("acl", "acl-v2"):
+        path = target / "tests" / "unit" / f"{unit}.tcl"
+        first, _, others = path.read_text().partition("\nset server_path")
+        assert _SKIPPED in first
+        assert others
+        path.write_text(first.replace(_SKIPPED, "acl"))
     text = helper.read_text()
     assert _REQUEST in text
     helper.write_text(text.replace(_REQUEST, _NO_SIZES + _REQUEST))

@@ -15,6 +15,7 @@ import pytest
 from redis_pair import Pair
 from resp_wire import Reply
 from script_corpus import SCRIPTS
+from serving import PLACES
 
 COUNT = int(os.environ.get("LSMKV_REDIS_COMMANDS", "6000"))
 SEED = int(os.environ.get("LSMKV_REDIS_SEED", "0"))
@@ -59,6 +60,12 @@ _STRUCT_OPTIONS = [
     "!2",
     "!4",
 ]
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def options(request: pytest.FixtureRequest) -> list[str]:
+    """Scripts run in the server, and in a process of their own."""
+    return ["--scripts", request.param]
 
 
 def _same(pair: Pair, script: str, *arguments: object) -> None:

@@ -29,7 +29,8 @@ def is_of_redis(section: Section) -> bool:
 PLAYED = {
     f"{path.stem}: {section}": section
     for path in sorted(FOLDER.glob("*.txt"))
-    if path.stem != "admin"  # what each server says of itself
+    # What each server says of itself, and commands of Redis 7.4.
+    if path.stem not in ("admin", "field_expiry")
     for section in Transcript(path).sections
     if is_of_redis(section)
 }

@@ -10,6 +10,7 @@ from loops import KINDS, new_loop
 from serving import Client, an_engine
 
 from lsmkv.server import Server
+from lsmkv.server.script_choice import ScriptChoice
 
 
 @pytest.fixture(params=KINDS)
@@ -20,16 +21,22 @@ def runner(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
 
 
 @pytest.fixture
-def server(runner: asyncio.Runner) -> Iterator[Server]:
+def scripts() -> str:
+    """Where scripts run; tests of scripts replace it."""
+    return "inline"
+
+
+@pytest.fixture
+def server(runner: asyncio.Runner, scripts: str) -> Iterator[Server]:
     """A server of a store in memory, in the loop of the test."""
-    server = Server(":memory:", port=0)
+    server = Server(":memory:", port=0, scripts=scripts)
     runner.run(server.start())
     yield server
     runner.run(server.stop())
 
 
 @pytest.fixture
-def client() -> Iterator[Client]:
+def client(scripts: str) -> Iterator[Client]:
     """A client of an empty store."""
-    with an_engine() as engine:
+    with an_engine(scripts=ScriptChoice(scripts)) as engine:
         yield Client(engine)

@@ -17,6 +17,10 @@ from lsmkv.server.encoding import (
     ELEMENT,
     EXPIRY,
     EXPIRY_BOUND,
+    FIELD_EXPIRY,
+    FIELD_EXPIRY_BOUND,
+    FIELD_TIME,
+    FORMAT,
     FORMAT_KEY,
     GARBAGE,
     GARBAGE_ENDS,
@@ -29,6 +33,7 @@ from lsmkv.server.encoding import (
     U64,
     Entry,
     element_prefix,
+    field_time_prefix,
     group_prefix,
     ordered_score,
     ranked_prefix,
@@ -41,8 +46,13 @@ from lsmkv.server.stream import Stream
 
 WRITES = """
 SET string value
+SETRANGE long 400000 x
+SETRANGE long 20000 x
 SET brief value EX 100000
 HSET hash a 1 b 2
+HSET expiring a 1 b 2 c 3
+HEXPIRE expiring 100000 FIELDS 1 a
+HEXPIRE expiring 200000 FIELDS 1 b
 RPUSH list a b c
 SADD set a b
 ZADD sorted 1 a 2 b -0.0 c
@@ -169,6 +179,15 @@ def _set(db: DB, name: bytes, value: bytes | None) -> None:
         db.put(name, value)
 
 
+def field_time(field: bytes, value: bytes | None) -> Callable[[DB], None]:
+    return lambda db: _set(db, field_time_prefix(entry(db, b"expiring")) + field, value)
+
+
+def without_field_queue(db: DB) -> None:
+    times = entry(db, b"expiring").fields_expire
+    _set(db, FIELD_EXPIRY + U64.pack(times) + key(db, b"expiring")[1:], None)
+
+
 def same_version(db: DB) -> None:
     edit(b"hash", version=entry(db, b"set").version)(db)
 
@@ -200,6 +219,16 @@ def no_garbage(db: DB) -> None:
 DAMAGES: dict[str, tuple[Callable[[DB], None], str]] = {
     "format": (lambda db: db.delete(FORMAT_KEY), "does not state its format"),
     "size of a database": (lambda db: db.delete(key(db, b"string")), "keys, but its record says"),
+    "unknown format": (lambda db: db.put(FORMAT_KEY, b"lsmkv-serve 3"), "states an unknown one"),
+    "chunks in the first format": (
+        lambda db: db.put(FORMAT_KEY, FORMAT),
+        "which the store's format does not have",
+    ),
+    "lost chunk": (element(b"long", U32.pack(1), None), "has 1 chunks, but its record says 2"),
+    "chunk after the end": (element(b"long", U32.pack(30), b"x"), "a chunk after its end"),
+    "size of a long string": (edit(b"long", size=400_000), "a chunk after its end"),
+    "long chunk": (element(b"long", U32.pack(1), bytes(16385)), "a chunk that is none"),
+    "another element": (element(b"long", b"field", b"x"), "a chunk that is none"),
     "size of a hash": (edit(b"hash", size=3), "2 elements, but its record says 3"),
     "field": (element(b"hash", b"c", b"3"), "3 elements, but its record says 2"),
     "gap of a list": (element(b"list", U64.pack((1 << 63) + 1), None), "where element 1 should be"),
@@ -225,6 +254,21 @@ DAMAGES: dict[str, tuple[Callable[[DB], None], str]] = {
     "no expiry": (without_queue, "is not in the expiry queue"),
     "stray expiry": (edit(b"brief", expires=0), "no key expires at that time"),
     "expiry bound": (lambda db: db.put(EXPIRY_BOUND, EXPIRY + b"\xff"), "before the stored start"),
+    "time of a field": (field_time(b"a", U64.pack(5)), "is not that of its fields"),
+    "no time of a field": (field_time(b"b", None), "is not that of its fields"),
+    "expiring field": (element(b"expiring", b"a", None), "expires but does not exist"),
+    "earliest time": (edit(b"expiring", fields_expire=5), "another earliest time"),
+    "no queued fields": (without_field_queue, "but it is not in their queue"),
+    "stray queued fields": (edit(b"expiring", fields_expire=0), "but none expires then"),
+    "bound of fields": (
+        lambda db: db.put(FIELD_EXPIRY_BOUND, FIELD_EXPIRY + b"\xff"),
+        "before the stored start",
+    ),
+    "format of expiring fields": (
+        lambda db: db.put(FORMAT_KEY, FORMAT),
+        "which the store's format does not have",
+    ),
+    "stray time": (lambda db: db.put(FIELD_TIME + U64.pack(65_000) + b"a", b""), "to no key"),
     "stray element": (
         lambda db: db.put(ELEMENT + U64.pack(65_000) + b"a", b""),
         "belongs to no key",

@@ -101,9 +101,9 @@ async def test_a_subscriber_that_does_not_read_is_disconnected(server: Server) -
     async with Wire(server) as slow, Wire(server) as publisher:
         slow.writer.transport.pause_reading()
         await slow.send(request("SUBSCRIBE c"))
-        await until(lambda: server.engine.channels.channels)
+        await until(lambda: any(server.engine.channels.subscribers))
         sent = 0
-        while server.engine.channels.channels:
+        while any(server.engine.channels.subscribers):
             await publisher.send(packed(b"PUBLISH", b"c", b"x" * 100_000))
             assert await publisher.reply() in (0, 1)
             sent += 1
@@ -403,7 +403,8 @@ async def test_a_connection_that_is_gone_leaves_nothing_behind(server: Server) -
         assert tracemalloc.get_traced_memory()[0] < before + 5_000_000
         # Not isinstance(): a lazy object of Django's would set itself up to say its class.
         kinds = (Connection, Session)
-        assert [one for one in gc.get_objects() if issubclass(type(one), kinds)] == []
+        left = [one for one in gc.get_objects() if issubclass(type(one), kinds)]
+        assert [type(one) for one in left if not getattr(one, "of_scripts", False)] == []
     finally:
         tracemalloc.stop()
         gc.enable()

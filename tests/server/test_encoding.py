@@ -20,6 +20,8 @@ from lsmkv.server.encoding import (
     STRING,
     Entry,
     element_prefix,
+    field_order_prefix,
+    field_time_prefix,
     group_prefix,
     ordered_score,
     ranked_prefix,
@@ -28,7 +30,10 @@ from lsmkv.server.encoding import (
 )
 
 VERSION = 0x0102030405060708
-FIELDS = ("kind", "expires", "version", "size", "head", "removed", "low", "high", "rest")
+FIELDS = (
+    *("kind", "expires", "fields_expire", "version", "size", "chunk_size", "chunks"),
+    *("head", "removed", "low", "high", "rest"),
+)
 
 
 def entry(kind: int, **fields: Any) -> Entry:
@@ -44,6 +49,14 @@ def entry(kind: int, **fields: Any) -> Entry:
         (entry(STRING, rest=b"value"), "01 76616c7565"),
         (entry(STRING), "01"),
         (entry(STRING, rest=b"\0", expires=1700000000000), "81 0000018bcfe56800 00"),
+        (
+            entry(STRING, version=VERSION, size=9, chunk_size=16384, chunks=1),
+            "08 0102030405060708 0000000000000009 00004000 00000001",
+        ),
+        (
+            entry(STRING, version=VERSION, size=9, chunk_size=8, chunks=2, expires=5),
+            "88 0000000000000005 0102030405060708 0000000000000009 00000008 00000002",
+        ),
         (entry(HASH, size=3), "02 0102030405060708 0000000000000003"),
         (entry(LIST, size=1), "03 0102030405060708 0000000000000001 8000000000000000"),
         (
@@ -53,6 +66,10 @@ def entry(kind: int, **fields: Any) -> Entry:
         (entry(SET, size=1), "04 0102030405060708 0000000000000001"),
         (entry(SET, size=1, removed=9), "04 0102030405060708 0000000000000001 00000009"),
         (entry(HASH, size=1, removed=9), "02 0102030405060708 0000000000000001 00000009"),
+        (
+            entry(HASH, size=1, removed=9, fields_expire=5),
+            "09 0102030405060708 0000000000000001 00000009 0000000000000005",
+        ),
         (entry(STREAM, rest=b"rest"), "07 0102030405060708 0000000000000000 72657374"),
         (
             entry(SORTED_SET, size=1, removed=2, low=b"a", high=b"bc"),
@@ -78,6 +95,8 @@ def test_where_elements_stand() -> None:
     made = entry(SORTED_SET)
     assert element_prefix(made) == b"e" + bytes(range(1, 9))
     assert ranked_prefix(made) == b"z" + bytes(range(1, 9))
+    assert field_time_prefix(made) == b"f" + bytes(range(1, 9))
+    assert field_order_prefix(made) == b"t" + bytes(range(1, 9))
     assert group_prefix(made) == b"s" + bytes(range(1, 9))
 
 

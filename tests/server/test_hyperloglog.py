@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import random
 
 import pytest
 
-from lsmkv.server.hyperloglog import REGISTERS, HyperLogLog, estimate, murmur_hash
+from lsmkv.server.hyperloglog import REGISTERS, HyperLogLog, estimate, largest, murmur_hash
 from lsmkv.server.resp import CommandError
 
 
@@ -106,3 +107,41 @@ def test_every_truncation_is_damage_or_refused() -> None:
 def test_too_many_runs_are_damage() -> None:
     with pytest.raises(CommandError, match="INVALIDOBJ Corrupted HLL object detected"):
         HyperLogLog(bytes(filled(50).value) + b"\xff").registers()
+
+
+def test_the_larger_of_each_two_registers_is_chosen() -> None:
+    choices = random.Random(0)
+    one, other = (bytes(choices.choices(range(64), k=REGISTERS)) for _ in range(2))
+    assert largest(one, other) == bytes(map(max, one, other))
+
+
+@pytest.mark.parametrize("before", [0, 200])
+@pytest.mark.parametrize("count", [0, 1, 300, 1690, 20_000])
+def test_raising_all_registers_is_raising_each(before: int, count: int) -> None:
+    """The bytes are the same, sparse or dense, also where they become dense."""
+    at_once, one_by_one = filled(before), filled(before)
+    registers = filled(count).registers()
+    at_once.raise_registers(registers)
+    for index in range(REGISTERS):
+        one_by_one.raise_register(index, registers[index])
+    assert at_once.value[16:] == one_by_one.value[16:]
+
+
+def test_runs_of_equal_registers_are_filled_in_as_they_are_raised() -> None:
+    choices = random.Random(1)
+    for most in range(2990, 3010):
+        runs = (bytes([choices.randrange(4)]) * choices.randrange(1, 9) for _ in range(3600))
+        registers = b"".join(runs)[:1700].ljust(REGISTERS, b"\0")
+        at_once, one_by_one = (HyperLogLog(None, most // 3) for _ in range(2))
+        at_once.raise_registers(registers)
+        for index in range(REGISTERS):
+            one_by_one.raise_register(index, registers[index])
+        assert at_once.value[16:] == one_by_one.value[16:]
+
+
+def test_a_register_that_no_run_can_have_is_raised_with_the_others() -> None:
+    made = HyperLogLog(None)
+    registers = bytes(100) + b"\x21\x01" + bytes(REGISTERS - 102)
+    made.raise_registers(registers)
+    assert made.is_dense
+    assert made.registers() == registers

@@ -22,6 +22,7 @@ from lsmkv.server.settings import Settings
         ("proto-max-bulk-len", "2mb", "2097152"),
         ("client-query-buffer-limit", "3M", "3000000"),
         ("slowlog-log-slower-than", "-1", "-1"),
+        ("script-max-time", "0", "0"),
         ("slowlog-max-len", "2000", "2000"),
         (
             "client-output-buffer-limit",

@@ -181,9 +181,9 @@ class Steps(Records):
         self.steps = 0
 
     def scan(
-        self, start: bytes, stop: bytes | None, reverse: bool = False
+        self, start: bytes, stop: bytes | None, reverse: bool = False, timed: bool = True
     ) -> Iterator[tuple[bytes, bytes]]:
-        for one in super().scan(start, stop, reverse):
+        for one in super().scan(start, stop, reverse, timed):
             self.steps += 1
             yield one
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -18,6 +19,7 @@ import pytest
 import redis
 from certificates import Certificates
 from commands import fails, lsm
+from documents import ROOT
 from processes import ENVIRON
 
 import lsmkv
@@ -43,6 +45,10 @@ def started(*arguments: str | Path, **environment: str) -> Iterator[tuple[Any, s
             yield process, stream.readline()
         finally:
             process.kill()
+
+
+def sha_of(script: str) -> str:
+    return hashlib.sha1(script.encode()).hexdigest()
 
 
 def port_of(line: str) -> int:
@@ -113,6 +119,78 @@ def test_options_reach_the_server(tmp_path: Path) -> None:
         "port": "0", "unixsocket": unix_socket, "max-disk": str(10 * 2**30),
         "maxmemory": str(10 * 2**30), "maxmemory-policy": "allkeys-lru",
     }  # fmt: skip
+
+
+def test_users_of_the_page(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
+    text = page.partition("$ cat users.acl\n")[2].partition("$ chmod")[0]
+    users = tmp_path / "users.acl"
+    users.write_text(text)
+    with started(":memory:", "--port", "0", "--aclfile", users, "--json") as (_, line):
+        port = json.loads(line)["port"]
+        stranger = redis.Redis(port=port)
+        with stranger, pytest.raises(redis.AuthenticationError):
+            stranger.ping()
+        shop = redis.Redis(port=port, username="shop", password="s3cret")
+        report = redis.Redis(port=port, username="report", password="r3port")
+        admin = redis.Redis(port=port, username="admin", password="hard-to-guess")
+        with shop, report, admin:
+            assert shop.set("shop:1", "tea")
+            assert shop.publish("orders:1", "tea") == 0
+            assert report.get("shop:1") == b"tea"
+            for refused, words in (
+                (report, "SET shop:1 coffee"), (report, "GET payroll"), (shop, "FLUSHALL"),
+                (shop, "CONFIG GET *"), (shop, "PUBLISH news tea"), (shop, "KEYS *"),
+            ):  # fmt: skip
+                with pytest.raises(redis.exceptions.NoPermissionError) as caught:
+                    refused.execute_command(*words.split())
+                if f"> {words}\n" in page:
+                    assert f"> {words}\n(error) NOPERM {caught.value}\n" in page
+            assert admin.acl_save()
+    assert "s3cret" not in users.read_text()
+    users.write_text("user ann +none\n")
+    fails(
+        lsm("serve", ":memory:", "--aclfile", str(users)), "Unknown command or category name in ACL"
+    )
+    options = ("--aclfile", str(users), "--requirepass", "secret")
+    fails(lsm("serve", ":memory:", *options), "cannot be combined with a file of users")
+
+
+def test_which_scripts_run(tmp_path: Path) -> None:
+    pytest.importorskip("lupa")
+    allowed = tmp_path / "allowed"
+    allowed.write_text(f"# scripts\n\n{sha_of('return 1').upper()}  # one\n")
+    options = ("--port", "0", "--scripts", allowed)
+    with started(":memory:", *options) as (_, line), redis.Redis(port=port_of(line)) as client:
+        assert client.config_get("scripts") == {"scripts": "list"}
+        assert client.eval("return 1", 0) == 1
+        assert client.evalsha(client.script_load("return 1"), 0) == 1
+        refused = rf"refuses scripts \(--scripts\): the list lacks {sha_of('return 2')}"
+        for call in (lambda: client.eval("return 2", 0), lambda: client.script_load("return 2")):
+            with pytest.raises(redis.exceptions.NoPermissionError, match=refused):
+                call()
+    options = ("--port", "0", "--scripts", "off")
+    with started(":memory:", *options) as (_, line), redis.Redis(port=port_of(line)) as client:
+        assert client.script_exists("a" * 40) == [False]
+        with pytest.raises(redis.exceptions.NoPermissionError, match="they are off"):
+            client.eval("return 1", 0)
+    allowed.write_text("return 1")
+    fails(lsm("serve", ":memory:", "--scripts", allowed), "'return 1' is not a SHA-1")
+    fails(lsm("serve", ":memory:", "--scripts", "of"), "of: No such file")
+
+
+@pytest.mark.parametrize(
+    ("options", "mode"),
+    [(("--host", "0.0.0.0"), "process"), (("--host", "0.0.0.0", "--scripts", "inline"), "inline"),
+     ((), "inline"), (("--scripts", "process"), "process")],
+)  # fmt: skip
+def test_scripts_for_other_machines_run_in_a_process(options: tuple[str, ...], mode: str) -> None:
+    with started(":memory:", "--port", "0", "--json", *options) as (_, line):
+        client = redis.Redis(port=json.loads(line)["port"])
+        with client:
+            assert client.config_get("scripts") == {"scripts": mode}
+            assert client.eval("return 1", 0) == 1
+            assert bool(client.info("server")["script_process_id"]) == (mode == "process")
 
 
 def test_tls_and_the_mode_of_a_unix_socket(tmp_path: Path) -> None:

@@ -54,6 +54,13 @@ _REQUESTS = {
     "xack": ["XACK", "jobs", "group", "__rand_int__"],
 }
 """Requests that redis-benchmark has no name for; they are about what :func:`fill` has made."""
+_HUNDRED = "for i = 1, 100 do redis.call('get', KEYS[1]) end return 1"
+_SCRIPTS = {
+    "return 1": ("return 1", 1),
+    "a lock's release": (_RELEASE, 1),
+    "100 times GET": (_HUNDRED, 20),
+}
+"""Scripts, and the share of the requests that each is measured with."""
 _NAMES = {"evalsha": "EVALSHA of a lock's release"}
 _LIBRARIES = {"Celery": 10, "RQ": 1}
 """The task queues, and how many times the jobs of the slowest each is given."""
@@ -114,16 +121,30 @@ def lsmkv_arguments(port: int, folder: str) -> list[str]:
     return [sys.executable, "-P", "-m", "lsmkv", "serve", folder, "--port", str(port)]
 
 
+def process_arguments(port: int, folder: str) -> list[str]:
+    """The server with scripts in a process of their own."""
+    return [*lsmkv_arguments(port, folder), "--scripts", "process"]
+
+
+_BOTH: dict[str, Callable[[int, str], list[str]]] = {
+    "redis": redis_arguments,
+    "lsmkv": lsmkv_arguments,
+}
+
+
 def benchmark(port: int, command: str, pipeline: int, requests: int) -> Run:
     """One run of redis-benchmark: 50 connections, keys at random, values of 100 bytes."""
     words = f"-p {port} -P {pipeline} -n {requests} -d 100 --csv"
     about = _REQUESTS.get(command)
     if about is None:
-        request = ["-r", "100000", "-t", command]
-    else:
-        request = ["-r", str(requests), *about]
+        return redis_benchmark([*words.split(), "-r", "100000", "-t", command])
+    return redis_benchmark([*words.split(), "-r", str(requests), *about])
+
+
+def redis_benchmark(words: list[str]) -> Run:
+    """One run with these arguments."""
     done = subprocess.run(
-        ["redis-benchmark", *words.split(), *request],
+        ["redis-benchmark", *words],
         capture_output=True,
         text=True,
         check=True,
@@ -147,12 +168,14 @@ def fill(client: redis.Redis, entries: int) -> None:
 
 
 @contextmanager
-def both() -> Iterator[tuple[dict[str, int], dict[str, redis.Redis]]]:
-    """The ports of both servers, without data, and a client of each."""
+def running(
+    servers: dict[str, Callable[[int, str], list[str]]],
+) -> Iterator[tuple[dict[str, int], dict[str, redis.Redis]]]:
+    """The ports of servers, without data, and a client of each."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         ports: dict[str, int] = {}
         clients: dict[str, redis.Redis] = {}
-        for name, arguments in (("redis", redis_arguments), ("lsmkv", lsmkv_arguments)):
+        for name, arguments in servers.items():
             ports[name] = free_port()
             place = os.path.join(folder, name)
             os.mkdir(place)
@@ -163,7 +186,7 @@ def both() -> Iterator[tuple[dict[str, int], dict[str, redis.Redis]]]:
 def compare(rounds: int, requests: int) -> dict[str, Runs]:
     """Both servers in turn."""
     found: dict[str, Runs] = {"redis": {}, "lsmkv": {}}
-    with both() as (ports, clients):
+    with running(_BOTH) as (ports, clients):
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
             for pipeline in (1, 16):
@@ -177,11 +200,29 @@ def compare(rounds: int, requests: int) -> dict[str, Runs]:
     return found
 
 
+def scripts_per_second(rounds: int, requests: int) -> list[list[str]]:
+    """A row for each script: runs a second in Redis, in the server, and in a process."""
+    found: dict[tuple[str, str], list[float]] = {}
+    with running(_BOTH | {"process": process_arguments}) as (ports, clients):
+        for number in range(rounds):
+            say(f"scripts, round {number + 1} of {rounds}")
+            for script, (source, share) in _SCRIPTS.items():
+                for name, client in clients.items():
+                    sha = client.script_load(source)
+                    words = f"-p {ports[name]} -n {requests // share} --csv EVALSHA {sha} 1 k v"
+                    run = redis_benchmark(words.split())
+                    found.setdefault((script, name), []).append(run.per_second)
+    return [
+        [script, *(f"{statistics.median(found[script, name]):,.0f}" for name in ports)]
+        for script in _SCRIPTS
+    ]
+
+
 def jobs_per_second(rounds: int, jobs: int) -> dict[str, dict[str, list[float]]]:
     """What each task queue does with each server, in turn: one figure for each round."""
     found: dict[str, dict[str, list[float]]] = {}
     script = str(Path(__file__).with_name("queue_jobs.py"))
-    with both() as (ports, _):
+    with running(_BOTH) as (ports, _):
         for number in range(rounds):
             say(f"task queues, round {number + 1} of {rounds}")
             for library, times in _LIBRARIES.items():
@@ -287,6 +328,7 @@ def _megabytes(client: redis.Redis) -> str:
 def tables(
     found: dict[str, Runs],
     queues: dict[str, dict[str, list[float]]],
+    scripts: list[list[str]],
     worn: list[tuple[str, str]],
     rounds: int,
 ) -> str:
@@ -327,6 +369,8 @@ def tables(
         for theirs, ours in [[statistics.median(by_server[name]) for name in ("redis", "lsmkv")]]
     ]
     parts += [
+        "Scripts a second, in the server (`inline`) and in a process of their own:",
+        table(["script", "Redis", "inline", "process"], scripts),
         "Jobs a second that do nothing, with one worker:",
         table(["library", "Redis", "lsmkv", "ratio"], rates),
         "One connection, and what it waits for a reply:",
@@ -350,7 +394,8 @@ def main(
     worn = [*scale(elements), *large(size)]
     queues = jobs_per_second(rounds, jobs)
     found = compare(rounds, requests)
-    write_measured(page, tables(found, queues, worn, rounds))
+    scripts = scripts_per_second(rounds, requests)
+    write_measured(page, tables(found, queues, scripts, worn, rounds))
     say(json.dumps({"page": str(page)}))
 
 

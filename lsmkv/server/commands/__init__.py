@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lsmkv.server.commands import (
+    acl,
     admin,
     bitfields,
     bitmaps,
@@ -11,6 +12,9 @@ from lsmkv.server.commands import (
     connection,
     consumer_groups,
     diagnosis,
+    dumping,
+    field_expiry,
+    geo,
     hashes,
     hyperloglogs,
     introspection,
@@ -28,6 +32,7 @@ from lsmkv.server.commands import (
     stream_reading,
     streams,
     strings,
+    subsequences,
     transactions,
 )
 from lsmkv.server.registry import COMMANDS
@@ -36,10 +41,10 @@ __all__ = ["COMMANDS", "MODULES"]
 
 # fmt: off
 MODULES = (
-    admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, diagnosis, hashes,
-    hyperloglogs, introspection, keys, lists, pubsub, raw, scripts, sets, sorted_set_algebra,
-    sorted_set_ranges, sorted_sets, sorting, stream_info, stream_reading, streams, strings,
-    transactions,
+    acl, admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, diagnosis, dumping,
+    field_expiry, geo, hashes, hyperloglogs, introspection, keys, lists, pubsub, raw, scripts, sets,
+    sorted_set_algebra, sorted_set_ranges, sorted_sets, sorting, stream_info, stream_reading,
+    streams, strings, subsequences, transactions,
 )
 # fmt: on
 """The modules that register commands."""

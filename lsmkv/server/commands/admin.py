@@ -64,6 +64,7 @@ def config_resetstat(session: Session, args: list[bytes]) -> Reply:
     service = session.service
     service.commands = service.bytes_in = service.bytes_out = service.refused_connections = 0
     service.space.evicted = service.space.expired = service.space.hits = service.space.misses = 0
+    service.scripts.killed = service.scripts.crashed = 0
     service.errors.forget()
     for one in every(service.table):
         one.forget_calls()
@@ -230,20 +231,15 @@ def module_list(session: Session, args: list[bytes]) -> Reply:
 
 for _what, _names in {
     "functions: see EVAL": "FCALL FCALL_RO FUNCTION",
-    "cluster": "CLUSTER ASKING READONLY READWRITE SPUBLISH SSUBSCRIBE SUNSUBSCRIBE"
-    " PUBSUB|SHARDCHANNELS PUBSUB|SHARDNUMSUB",
+    "cluster": "CLUSTER ASKING READONLY READWRITE",
     "Sentinel": "SENTINEL",
     "modules": "MODULE|LOAD MODULE|LOADEX MODULE|UNLOAD",
     "replication by commands: open the directory with --read-only instead": "REPLICAOF SLAVEOF"
     " PSYNC SYNC REPLCONF FAILOVER",
-    "dump format of Redis": "DUMP RESTORE RESTORE-ASKING MIGRATE",
+    "a connection to another server: see DUMP and RESTORE": "RESTORE-ASKING MIGRATE",
     "tests of HyperLogLog": "PFDEBUG PFSELFTEST",
-    "geospatial commands": "GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUSBYMEMBER"
-    " GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GEOSEARCHSTORE",
-    "access control lists: see --requirepass": "ACL",
     "client-side caching": "CLIENT|CACHING CLIENT|GETREDIR CLIENT|TRACKING CLIENT|TRACKINGINFO",
     "debugger of scripts": "SCRIPT|DEBUG",
-    "longest common subsequence": "LCS",
     "graph of delays: see LATENCY HISTORY": "LATENCY|GRAPH",
     "debugging commands": "DEBUG",
     "art": "LOLWUT",

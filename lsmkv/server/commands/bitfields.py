@@ -1,7 +1,7 @@
 """BITFIELD: numbers of any width at any bit of a string.
 
-The operations of a command run on one copy of the string, which is stored if they have changed it.
-So it costs O(its bytes), and O(1) for each operation.
+The operations of a command run on copies of the chunks that they touch, or of the string if it is
+whole, which are stored if they have changed anything.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from lsmkv.server import numbers
 from lsmkv.server.bits import read_bits, write_bits
 from lsmkv.server.command import KeyUse
 from lsmkv.server.commands.bitmaps import check_bit_offset, to_bit_offset
-from lsmkv.server.encoding import STRING
+from lsmkv.server.encoding import STRING, Entry
 from lsmkv.server.numbers import to_int
 from lsmkv.server.registry import command
 from lsmkv.server.resp import CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
+from lsmkv.server.string_value import StringValue
 
 _BAD_TYPE = (
     "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64"
@@ -36,12 +37,20 @@ class _Operation(NamedTuple):
     overflow: bytes
     """``WRAP``, ``SAT`` or ``FAIL``."""
 
-    def read(self, value: bytes | bytearray) -> int:
+    def read(self, value: StringValue) -> int:
         """The number that is there."""
-        number = read_bits(value, self.offset, self.bits)
+        first, last = self.offset >> 3, (self.offset + self.bits - 1) >> 3
+        number = read_bits(value.read(first, last + 1), self.offset & 7, self.bits)
         if self.signed and number >> (self.bits - 1):
             number -= 1 << self.bits
         return number
+
+    def write(self, value: StringValue, number: int) -> None:
+        """Set the number; the string must be long enough."""
+        first, last = self.offset >> 3, (self.offset + self.bits - 1) >> 3
+        part = bytearray(value.read(first, last + 1))
+        write_bits(part, self.offset & 7, self.bits, number)
+        value.write(first, bytes(part))
 
     def result(self, old: int) -> int | None:
         """The number that is to be there; None if it does not fit."""
@@ -140,8 +149,11 @@ def bitfield(session: Session, args: list[bytes]) -> Reply:
         session.space.counting = True
         return _read(session, args[1], operations)
     entry, new = session.space.find_or_make(session.database, args[1], STRING)
-    value = bytearray(entry.rest.ljust((max(ends) + 7) >> 3, b"\0"))
-    longer, changed = new or len(value) > len(entry.rest), False
+    value = session.space.value(entry)
+    size = (max(ends) + 7) >> 3
+    longer, changed = size > value.size, False
+    if longer:
+        value.write(size - 1, b"\0")
     replies: list[Reply] = []
     for one in operations:
         old = one.read(value)
@@ -152,11 +164,11 @@ def bitfield(session: Session, args: list[bytes]) -> Reply:
         if result is None:
             replies.append(None)
             continue
-        write_bits(value, one.offset, one.bits, result)
+        one.write(value, result)
         changed = changed or longer or result != old
         replies.append(old if one.name == b"SET" else result)
     if longer or changed:
-        entry.rest = bytes(value)
+        value.flush()
         session.space.save(session.database, args[1], entry, new)
     if changed:
         session.announce("$", "setbit", args[1])
@@ -164,7 +176,8 @@ def bitfield(session: Session, args: list[bytes]) -> Reply:
 
 
 def _read(session: Session, key: bytes, operations: list[_Operation]) -> Reply:
-    value = session.space.string(session.database, key) or b""
+    entry = session.space.find(session.database, key, STRING)
+    value = session.space.value(Entry(STRING) if entry is None else entry)
     return [one.read(value) for one in operations]
 
 

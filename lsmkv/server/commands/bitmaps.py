@@ -1,16 +1,19 @@
 """Bitmaps: strings, of which commands read and write single bits.
 
-A string is stored as one value.  So a command costs O(its bytes), also if it changes one bit.
+A command reads and writes the chunks that it touches, or a string that is whole.
 """
 
 from __future__ import annotations
 
-from lsmkv.server.bits import combined, count_bits, find_bit, masked
+from collections.abc import Iterator
+
+from lsmkv.server.bits import combined, count_bits, find_bit, masked, read_bits
 from lsmkv.server.encoding import STRING
 from lsmkv.server.numbers import to_int
 from lsmkv.server.registry import command
 from lsmkv.server.resp import CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
+from lsmkv.server.string_value import StringValue
 
 _BAD_OFFSET = "ERR bit offset is not an integer or out of range"
 _BAD_BIT = "ERR bit is not an integer or out of range"
@@ -36,15 +39,16 @@ def setbit(session: Session, args: list[bytes]) -> Reply:
     bit = to_int(args[3], _BAD_BIT)
     if bit not in (0, 1):
         raise CommandError(_BAD_BIT)
-    entry, new = session.space.find_or_make(session.database, args[1], STRING)
-    value = entry.rest
+    space = session.space
+    entry, new = space.find_or_make(session.database, args[1], STRING)
+    value = space.value(entry)
     at, mask = offset >> 3, 0x80 >> (offset & 7)
-    byte = value[at] if at < len(value) else 0
+    byte = (value.read(at, at + 1) or b"\0")[0]
     old = int(byte & mask != 0)
-    if bit != old or at >= len(value):
-        byte = byte | mask if bit else byte & ~mask
-        entry.rest = b"".join((value[:at].ljust(at, b"\0"), bytes((byte,)), value[at + 1 :]))
-        session.space.save(session.database, args[1], entry, new)
+    if bit != old or at >= value.size:
+        value.write(at, bytes((byte | mask if bit else byte & ~mask,)))
+        value.flush()
+        space.save(session.database, args[1], entry, new)
         session.announce("$", "setbit", args[1])
     return old
 
@@ -53,9 +57,10 @@ def setbit(session: Session, args: list[bytes]) -> Reply:
 def getbit(session: Session, args: list[bytes]) -> Reply:
     """Return a bit of a string; 0 after its end."""
     offset = to_bit_offset(session, args[2])
-    value = session.space.string(session.database, args[1]) or b""
-    at = offset >> 3
-    return value[at] >> (7 - (offset & 7)) & 1 if at < len(value) else 0
+    entry = session.space.find(session.database, args[1], STRING)
+    if entry is None:
+        return 0
+    return read_bits(session.space.value(entry).read(offset >> 3, (offset >> 3) + 1), offset & 7, 1)
 
 
 def _is_bit(word: bytes) -> bool:
@@ -65,33 +70,48 @@ def _is_bit(word: bytes) -> bool:
     return word.upper() == b"BIT"
 
 
-def _range(start: int, end: int, size: int) -> tuple[int, int]:
-    """The same range counted from the start alone, within a size."""
+def _bit_range(start: int, end: int, size: int, in_bits: bool) -> tuple[int, int]:
+    """The same range in bits, counted from the start alone, within a string of ``size`` bytes."""
+    if in_bits:
+        size *= 8
     start = max(start + size if start < 0 else start, 0)
-    end = max(end + size if end < 0 else end, 0)
-    return start, min(end, size - 1)
+    end = min(max(end + size if end < 0 else end, 0), size - 1)
+    return (start, end) if in_bits else (start * 8, end * 8 + 7)
+
+
+def _masked_pieces(
+    value: StringValue, start: int, end: int, rest: int
+) -> Iterator[tuple[int, bytes]]:
+    """The bytes that are stored of a range in bits, with their positions.  What else the first and
+    the last one have becomes ``rest``, 0 or 1."""
+    for at, piece in value.pieces(start >> 3, (end >> 3) + 1):
+        low, high = max(start - at * 8, 0), min(end - at * 8, len(piece) * 8 - 1)
+        inner = low == 0 and high == len(piece) * 8 - 1
+        yield at, piece if inner else masked(piece, low, high, rest)
 
 
 @command("BITCOUNT", -2, "readonly", group="bitmap")
 def bitcount(session: Session, args: list[bytes]) -> Reply:
     """Return how many bits of a string, or of a range of it in bytes or bits, are 1."""
-    value = session.space.string(session.database, args[1])
-    if value is None:
+    entry = session.space.find(session.database, args[1], STRING)
+    if entry is None:
         return 0
-    if len(args) == 2:
-        return count_bits(value)
-    if len(args) not in (4, 5):
-        raise syntax_error()
-    start, end = to_int(args[2]), to_int(args[3])
-    if start < 0 and end < 0 and start > end:
-        return 0
-    in_bits = len(args) == 5 and _is_bit(args[4])
-    start, end = _range(start, end, len(value) * 8 if in_bits else len(value))
+    value = session.space.value(entry)
+    start, end, in_bits = 0, -1, False
+    if len(args) != 2:
+        if len(args) not in (4, 5):
+            raise syntax_error()
+        start, end = to_int(args[2]), to_int(args[3])
+        if start < 0 and end < 0 and start > end:
+            return 0
+        in_bits = len(args) == 5 and _is_bit(args[4])
+    start, end = _bit_range(start, end, value.size, in_bits)
     if start > end:
         return 0
-    if in_bits:
-        return count_bits(masked(value, start, end, 0))
-    return count_bits(value[start : end + 1])
+    total = 0
+    for _, piece in _masked_pieces(value, start, end, 0):
+        total += count_bits(piece)
+    return total
 
 
 @command("BITPOS", -3, "readonly", group="bitmap")
@@ -100,26 +120,32 @@ def bitpos(session: Session, args: list[bytes]) -> Reply:
     bit = to_int(args[2])
     if bit not in (0, 1):
         raise CommandError("ERR The bit argument must be 1 or 0.")
-    value = session.space.string(session.database, args[1])
-    if value is None:
+    entry = session.space.find(session.database, args[1], STRING)
+    if entry is None:
         return -bit
+    value = session.space.value(entry)
     if len(args) > 6:
         raise syntax_error()
     in_bits = False
-    start, end = 0, len(value) - 1
+    start, end = 0, -1
     if len(args) > 3:
         start = to_int(args[3])
         in_bits = len(args) == 6 and _is_bit(args[5])
         if len(args) > 4:
             end = to_int(args[4])
-    start, end = _range(start, end, len(value) * 8 if in_bits else len(value))
+    start, end = _bit_range(start, end, value.size, in_bits)
     if start > end:
         return -1
-    if not in_bits:
-        start, end = start * 8, end * 8 + 7
-    found = find_bit(masked(value, start, end, 1 - bit), bit)
-    if found >= 0:
-        return found + (start & ~7)
+    following = start >> 3
+    for at, piece in _masked_pieces(value, start, end, 1 - bit):
+        if at > following and bit == 0:
+            break
+        found = find_bit(piece, bit)
+        if found >= 0:
+            return at * 8 + found
+        following = at + len(piece)
+    if bit == 0 and following <= end >> 3:
+        return max(following * 8, start)
     # Without an end, a string is thought of as followed by zeros.
     return -1 if bit or len(args) > 4 else end + 1
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
+from lsmkv.server.client_info import described
 from lsmkv.server.commands.connection import checked_name
 from lsmkv.server.numbers import to_int, to_int_from
 from lsmkv.server.options import Options, in_error, wait_seconds
@@ -19,9 +19,6 @@ from lsmkv.server.resp import (
     wrong_subcommand,
 )
 from lsmkv.server.session import Session
-
-_SESSION_BYTES = 5400
-"""Memory of an idle connection, roughly, as measured: see ``docs/serve.md``."""
 
 container("CLIENT", group="connection")
 
@@ -59,66 +56,6 @@ def client_setinfo(session: Session, args: list[bytes]) -> Reply:
     return OK
 
 
-def _flags(session: Session) -> str:
-    flags = {
-        "O": session.monitoring,
-        "P": session.subscribed,
-        "x": session.queued is not None,
-        "b": session.wait is not None or session.postponed,
-        "d": session.changed,
-        "c": session.closing,
-        "U": session.address.endswith(":0"),  # no client has port 0: it is a Unix socket
-        "e": session.no_evict,
-    }
-    return "".join(flag for flag, holds in flags.items() if holds) or "N"
-
-
-def _described(session: Session, request: list[bytes] | None) -> str:
-    """A line of CLIENT LIST; ``request`` is the running command, if it is this session's."""
-    now = time.monotonic()
-    argument_bytes = sum(map(len, request or ()))
-    # As received: the figures that a client asks about itself include the request that asks.
-    request_bytes = sum(len(b"$%d\r\n%b\r\n" % (len(word), word)) for word in request or ())
-    unread = session.unread() + (len(b"*%d\r\n" % len(request)) + request_bytes if request else 0)
-    queued = session.queued or []
-    queued_bytes = sum(len(word) for _, words in queued for word in words)
-    last = session.last_command
-    fields = {
-        "id": session.id,
-        "addr": session.address,
-        "laddr": session.local_address,
-        "fd": session.descriptor,
-        "name": session.name.decode("latin-1"),
-        "age": int(now - session.created),
-        "idle": int(now - session.last_active),
-        "flags": _flags(session),
-        "db": session.database.index,
-        "sub": len(session.channels),
-        "psub": len(session.patterns),
-        "ssub": 0,
-        "multi": -1 if session.queued is None else len(queued),
-        "qbuf": unread,
-        "qbuf-free": 0,
-        "argv-mem": argument_bytes,
-        "multi-mem": queued_bytes,
-        "rbs": 0,
-        "rbp": 0,
-        "obl": 0,
-        "oll": len(session.out) + session.held,
-        "omem": session.unsent,
-        "tot-mem": _SESSION_BYTES + unread + argument_bytes + queued_bytes + session.unsent,
-        "events": "rw" if session.unsent else "r",
-        "cmd": "NULL" if last is None else last.full_name,
-        "user": "default",
-        "redir": -1,
-        "resp": 3 if session.resp3 else 2,
-        "watch": len(session.watching),
-        "lib-name": session.library["lib-name"].decode("latin-1"),
-        "lib-ver": session.library["lib-ver"].decode("latin-1"),
-    }
-    return " ".join(f"{name}={value}" for name, value in fields.items())
-
-
 _KINDS: dict[bytes, Callable[[Session], bool]] = {
     b"normal": lambda session: not session.subscribed,
     b"pubsub": lambda session: session.subscribed,
@@ -149,25 +86,25 @@ def client_list(session: Session, args: list[bytes]) -> Reply:
         chosen = list(filter(_of_kind(args[3]), chosen))
     elif len(args) != 2:
         raise syntax_error()
-    lines = [_described(one, args if one is session else None) + "\n" for one in chosen]
+    lines = [described(one, args if one is session else None) + "\n" for one in chosen]
     return Verbatim("".join(lines).encode())
 
 
 @command("CLIENT INFO", 2, group="connection")
 def client_info(session: Session, args: list[bytes]) -> Reply:
     """Return the line of this connection in CLIENT LIST."""
-    return Verbatim(_described(session, args).encode() + b"\n")
+    return Verbatim(described(session, args).encode() + b"\n")
 
 
 @command("CLIENT KILL", -3, "admin", group="connection", usage="<ip:port> | <option> <value> [...]")
-def client_kill(session: Session, args: list[bytes]) -> Reply:
+def clientkill(session: Session, args: list[bytes]) -> Reply:
     """Close connections: by address, or by ID, ADDR, LADDR, TYPE, USER, SKIPME."""
     sessions = list(session.service.sessions.values())
     if len(args) == 3:
         found = [one for one in sessions if one.address == args[2].decode("latin-1")]
         if not found:
             raise CommandError("ERR No such client")
-        _kill(session, found)
+        kill(session, found)
         return OK
     wanted: dict[bytes, Callable[[Session], bool]] = {}
     options = Options(args[2:])
@@ -175,7 +112,7 @@ def client_kill(session: Session, args: list[bytes]) -> Reply:
         wanted[name] = _condition(session, name, options.value())  # the last of equal ones wins
     wanted.setdefault(b"SKIPME", lambda one: one is not session)
     chosen = [one for one in sessions if all(holds(one) for holds in wanted.values())]
-    _kill(session, chosen)
+    kill(session, chosen)
     return len(chosen)
 
 
@@ -193,9 +130,10 @@ def _condition(session: Session, name: bytes, value: bytes) -> Callable[[Session
         case b"TYPE":
             return _of_kind(value)
         case b"USER":
-            if text != "default":
-                raise CommandError(f"ERR No such user '{text}'")
-            return lambda one: True
+            user = session.service.users.find(value)
+            if user is None:
+                raise CommandError(f"ERR No such user '{in_error(value)}'")
+            return lambda one: one.user is user
         case b"SKIPME" if text.lower() == "yes":
             return lambda one: one is not session
         case b"SKIPME" if text.lower() == "no":
@@ -203,7 +141,7 @@ def _condition(session: Session, name: bytes, value: bytes) -> Callable[[Session
     raise syntax_error()
 
 
-def _kill(session: Session, sessions: list[Session]) -> None:
+def kill(session: Session, sessions: list[Session]) -> None:
     """Close connections at once; the client's own once its reply is sent."""
     for one in sessions:
         one.closing = True

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hmac
 import time
 
+from lsmkv.server.acl_log import Refusal
+from lsmkv.server.client_info import described
 from lsmkv.server.commands.keys import database_at
 from lsmkv.server.info import REDIS_VERSION
 from lsmkv.server.numbers import to_int
@@ -51,7 +52,8 @@ def reset(session: Session, args: list[bytes]) -> Reply:
     session.skips &= 1
     session.name = b""
     session.database = session.space.databases[0]
-    session.authenticated = not session.service.settings.password
+    default = session.service.users.default
+    session.become(default, default.open)
     return Simple("RESET")
 
 
@@ -62,27 +64,27 @@ def select(session: Session, args: list[bytes]) -> Reply:
     return OK
 
 
-def _authenticate(session: Session, user: bytes, password: bytes) -> None:
-    expected = session.service.settings.password
-    right = not expected or hmac.compare_digest(
-        password, expected.encode("utf-8", "surrogateescape")
-    )
-    if user != b"default" or not right:
+def _authenticate(session: Session, args: list[bytes], name: bytes, password: bytes) -> None:
+    service = session.service
+    user = service.users.find(name)
+    if user is None or not user.accepts(password):
+        context = "toplevel" if session.queued is None else "multi"
+        service.acl_log.add(Refusal("auth", context, args[0], name), described(session, args))
         raise CommandError(_WRONG_PASSWORD)
-    session.authenticated = True
+    session.become(user)
 
 
 @command("AUTH", -2, "fast no_auth", group="connection")
 def auth(session: Session, args: list[bytes]) -> Reply:
-    """Authenticate with the password."""
+    """Authenticate with a password, as the user default or as another one."""
     if len(args) > 3:
         raise syntax_error()
-    if len(args) == 2 and not session.service.settings.password:
+    if len(args) == 2 and session.service.users.default.any_password:
         raise CommandError(
             "ERR AUTH <password> called without any password configured for the default user."
             " Are you sure your configuration is correct?"
         )
-    _authenticate(session, args[1] if len(args) == 3 else b"default", args[-1])
+    _authenticate(session, args, args[1] if len(args) == 3 else b"default", args[-1])
     return OK
 
 
@@ -100,12 +102,12 @@ def hello(session: Session, args: list[bytes]) -> Reply:
     for word in options:
         if word == b"AUTH" and options.left >= 2:
             user, password = options.values(2)
-            _authenticate(session, user, password)
+            _authenticate(session, args, user, password)
         elif word == b"SETNAME" and options.left:
             name = checked_name(options.value())
         else:
             raise CommandError(f"ERR Syntax error in HELLO option '{in_error(options.given)}'")
-    if not session.authenticated:
+    if session.must_authenticate:
         raise CommandError(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the"
             " HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and"

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from itertools import chain
 
 from lsmkv.server import numbers
-from lsmkv.server.encoding import HASH, SET, Entry, element_prefix, successor
+from lsmkv.server.encoding import HASH, SET, Entry, element_prefix, element_ranges, successor
+from lsmkv.server.field_times import FieldTimes
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.numbers import add_decimal, to_decimal, to_int
 from lsmkv.server.registry import command
@@ -45,12 +46,23 @@ def _set_fields(
         added += new_field(session, name)
         space.records.put(name, value)
     entry.size += added
-    if added:
+    if entry.fields_expire and event == "hset":
+        _forget_times(session, key, entry, [field for field, _ in fields])
+        space.save(session.database, key, entry)
+    elif added:
         space.save(session.database, key, entry, new)
     else:
         space.touch(session.database, key)
     session.announce("h", event, key)
     return added
+
+
+def _forget_times(session: Session, key: bytes, entry: Entry, fields: list[bytes]) -> None:
+    """Let fields that were set or removed expire no more, in a hash of which some do."""
+    times = FieldTimes(session.space.records, entry)
+    for field in fields:
+        times.set(field, 0)
+    session.space.note_field_times(session.database, key, entry)
 
 
 def new_field(session: Session, name: bytes) -> bool:
@@ -137,6 +149,8 @@ def remove_elements(
     if removed:
         entry.size -= removed
         entry.removed += removed
+        if entry.fields_expire:
+            _forget_times(session, key, entry, elements)
         if entry.removed >= _MANY_REMOVED and 0 < entry.size <= min(entry.removed, _MOST_MOVED):
             _move_elements(session, entry)
         session.announce("h" if entry.kind == HASH else "s", event, key)
@@ -149,12 +163,12 @@ def _move_elements(session: Session, entry: Entry) -> None:
 
     At least as many were removed, so this costs O(1) for each of those.
     """
-    space, old = session.space, element_prefix(entry)
+    space, before = session.space, element_ranges(entry)
     entry.version, entry.removed = space.new_version(), 0
-    new = element_prefix(entry)
-    for element, value in space.records.under(old):
-        space.records.put(new + element, value)
-    space.garbage.add(old)
+    for old, new in zip(before, element_ranges(entry), strict=True):
+        for element, value in space.records.under(old):
+            space.records.put(new + element, value)
+        space.garbage.add(old)
 
 
 @command("HKEYS", 2, "readonly", group="hash")

@@ -7,7 +7,7 @@ changes anything.
 from __future__ import annotations
 
 from lsmkv.server.encoding import STRING
-from lsmkv.server.hyperloglog import REGISTERS, HyperLogLog, estimate
+from lsmkv.server.hyperloglog import REGISTERS, HyperLogLog, estimate, largest
 from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, Reply
 from lsmkv.server.session import Session
@@ -25,13 +25,13 @@ def pfadd(session: Session, args: list[bytes]) -> Reply:
     """Add items.  Returns 1 if the estimate may have changed, or if the key is new."""
     entry, new = session.space.find_or_make(session.database, args[1], STRING)
     most = session.service.settings.hll_sparse_most
-    found = HyperLogLog(None if new else entry.rest, most)
+    found = HyperLogLog(None if new else session.space.content(entry), most)
     changed = new
     for item in args[2:]:
         changed = found.add(item) or changed
     if changed:
         found.outdate()
-        entry.rest = bytes(found.value)
+        session.space.set_content(entry, bytes(found.value))
         session.space.save(session.database, args[1], entry, new)
         session.announce("$", "pfadd", args[1])
     return int(changed)
@@ -49,26 +49,26 @@ def pfcount(session: Session, args: list[bytes]) -> Reply:
     entry = space.find(session.database, args[1], STRING)
     if entry is None:
         return 0
-    found = HyperLogLog(entry.rest)
+    found = HyperLogLog(space.content(entry))
     kept = found.estimate
     if kept is None:
         kept = estimate(found.registers())
         if space.writable and not space.reading:
             found.keep_estimate(kept)
-            entry.rest = bytes(found.value)
+            space.set_content(entry, bytes(found.value))
             space.save(session.database, args[1], entry)
     return kept
 
 
-def _union(session: Session, keys: list[bytes]) -> tuple[bytearray, bool]:
+def _union(session: Session, keys: list[bytes]) -> tuple[bytes, bool]:
     """The registers of several keys together, and whether one of them is dense."""
-    union = bytearray(REGISTERS)
+    union = bytes(REGISTERS)
     dense = False
     for key in keys:
         found = _read(session, key)
         if found is not None:
             dense = dense or found.is_dense
-            union = bytearray(map(max, union, found.registers()))
+            union = largest(union, found.registers())
     return union, dense
 
 
@@ -79,14 +79,12 @@ def pfmerge(session: Session, args: list[bytes]) -> Reply:
     session.space.counting = False
     entry, new = session.space.find_or_make(session.database, args[1], STRING)
     most = session.service.settings.hll_sparse_most
-    found = HyperLogLog(None if new else entry.rest, most)
+    found = HyperLogLog(None if new else session.space.content(entry), most)
     if dense:
         found.make_dense()
-    for index in range(REGISTERS):
-        if union[index]:
-            found.raise_register(index, union[index])
+    found.raise_registers(union)
     found.outdate()
-    entry.rest = bytes(found.value)
+    session.space.set_content(entry, bytes(found.value))
     session.space.save(session.database, args[1], entry, new)
     session.announce("$", "pfadd", args[1])
     return OK

@@ -62,7 +62,7 @@ def _specification(spec: KeySpec) -> Reply:
         place: dict[Reply, Reply] = {
             b"lastkey": last,
             b"keystep": spec.step,
-            b"limit": 2 if spec.keyword else 0,
+            b"limit": 2 if spec.keyword and last < 0 else 0,
         }
         keys = {b"type": b"range", b"spec": place}
     if spec.keyword:
@@ -158,16 +158,14 @@ def _key_uses(session: Session, request: list[bytes]) -> list[KeyUse]:
         one = one.subcommands.get(request[1].upper())
     if one is None:
         raise CommandError("ERR Invalid command specified")
-    if not one.properties.keys:
+    if not any(spec.is_keys for spec in one.properties.keys):
         raise CommandError("ERR The command has no key arguments")
     if not one.accepts(len(request)):
         raise CommandError("ERR Invalid number of arguments specified for command")
-    try:
-        return one.keys_of(request)
-    except CommandError:
-        if "no_mandatory_keys" in one.properties.flags:
-            return []
-        raise
+    uses = one.keys_of(request)
+    if not uses and "no_mandatory_keys" not in one.properties.flags:
+        raise CommandError("ERR Invalid arguments specified for command")
+    return uses
 
 
 @command("COMMAND GETKEYS", -4, group="server", usage="<full-command>")

@@ -225,7 +225,7 @@ def copy(session: Session, args: list[bytes]) -> Reply:
     if entry is None or (not replace and space.find(target, new) is not None):
         return 0
     made = Entry.decode(entry.encode())
-    if entry.kind != STRING:
+    if entry.version:
         made.version, made.removed = space.new_version(), 0
         for old, copied in zip(element_ranges(entry), element_ranges(made), strict=True):
             if old[:1] != GROUP:
@@ -383,7 +383,7 @@ def object_encoding(session: Session, args: list[bytes]) -> Reply:
         try:
             to_int(entry.rest)
         except CommandError:
-            return b"embstr" if len(entry.rest) <= 44 else b"raw"
+            return b"raw" if entry.version or len(entry.rest) > 44 else b"embstr"
         return b"int"
     if entry.kind == LIST:
         return b"quicklist"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from lsmkv.server.command import Table
 from lsmkv.server.commands import (
+    acl,
     admin,
     clients,
     connection,
@@ -27,14 +28,15 @@ from lsmkv.server.resp import OK, CommandError, Pairs, Reply, Simple, syntax_err
 from lsmkv.server.scanning import scan_options
 from lsmkv.server.session import Session
 
-REGISTER = (admin, clients, connection, diagnosis, introspection, pubsub, transactions)
+REGISTER = (acl, admin, clients, connection, diagnosis, introspection, pubsub, transactions)
 """The modules whose commands are shared."""
 RAW_COMMANDS: Table = {
     name: COMMANDS[name]
     for name in (
-        b"AUTH BGSAVE CLIENT COMMAND CONFIG DISCARD ECHO EXEC HELLO INFO LASTSAVE LATENCY MODULE"
-        b" MONITOR MULTI PING PSUBSCRIBE PUBLISH PUBSUB PUNSUBSCRIBE QUIT RESET ROLE SAVE SHUTDOWN"
-        b" SLOWLOG SUBSCRIBE TIME UNSUBSCRIBE UNWATCH WATCH"
+        b"ACL AUTH BGSAVE CLIENT COMMAND CONFIG DISCARD ECHO EXEC HELLO INFO LASTSAVE LATENCY"
+        b" MODULE MONITOR MULTI PING PSUBSCRIBE PUBLISH PUBSUB PUNSUBSCRIBE QUIT RESET ROLE SAVE"
+        b" SHUTDOWN SLOWLOG SPUBLISH SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE TIME UNSUBSCRIBE UNWATCH"
+        b" WATCH"
     ).split()
 }
 """The commands for a store that is served with ``--raw``."""
@@ -191,6 +193,8 @@ def lsmkv_range(session: Session, args: list[bytes]) -> Reply:
     ``LSMKV.RANGE start stop [LIMIT n] [REV] [KEYS]``: an empty STOP means no end; the default LIMIT
     is 100; REV reads from the end; KEYS omits the values.  Costs O(LIMIT).
     """
+    if not session.reads_all_keys(args):
+        raise CommandError("NOPERM this user has no permissions to read all keys")
     limit, reverse, keys_only = 100, False, False
     words = iter(args[3:])
     for word in words:

@@ -34,11 +34,7 @@ def _eval(only_reads: bool, session: Session, args: list[bytes]) -> Reply:
     if service.monitors:  # before the commands of the script
         service.show_request(session, args)
     _key_count(args)
-    script = service.sources.of_source(args[1])
-    if not service.sources.has(script):
-        service.scripts.compile(script)
-        service.sources.add(script, loaded=False)
-    return _evaluate(session, args, script, only_reads)
+    return _evaluate(session, args, service.sources.of_source(args[1]), only_reads)
 
 
 def _evalsha(only_reads: bool, session: Session, args: list[bytes]) -> Reply:
@@ -68,9 +64,9 @@ def script_load(session: Session, args: list[bytes]) -> Reply:
     """Compile and keep a script, and return its SHA-1."""
     service = session.service
     script = service.sources.of_source(args[2])
-    service.scripts.compile(script)
-    service.sources.add(script, loaded=True)
-    return script.sha
+    return service.scripts.evaluate(
+        Evaluation(session, args, script, [], [], True, only_loads=True)
+    )
 
 
 @command("SCRIPT EXISTS", -3, group="scripting", usage="<sha1> [<sha1> ...]")

@@ -17,6 +17,9 @@ from lsmkv.server.resp import CommandError, Reply, syntax_error, wrong_type
 from lsmkv.server.session import Session
 from lsmkv.server.sorted_set import SortedSet
 
+_VALUES = {b"BY": 1, b"GET": 1, b"LIMIT": 2, b"STORE": 1}
+_DENIED = "ERR {} option of SORT denied due to insufficient ACL permissions."
+
 
 class _Options(NamedTuple):
     by: bytes | None
@@ -28,7 +31,7 @@ class _Options(NamedTuple):
     store: bytes | None
 
 
-def _options(words: list[bytes], may_store: bool) -> _Options:
+def _options(words: list[bytes], may_store: bool, reads_all_keys: bool) -> _Options:
     by: bytes | None = None
     store: bytes | None = None
     offset, count, get, descending, alphabetic = 0, -1, [], False, False
@@ -44,8 +47,12 @@ def _options(words: list[bytes], may_store: bool) -> _Options:
             store = options.value()
         elif word == b"BY":
             by = options.value()
+            if b"*" in by and not reads_all_keys:
+                raise CommandError(_DENIED.format("BY"))
         elif word == b"GET":
             get.append(options.value())
+            if not reads_all_keys:
+                raise CommandError(_DENIED.format("GET"))
         else:
             raise syntax_error()
     return _Options(by, offset, count, get, descending, alphabetic, store)
@@ -62,7 +69,7 @@ def _looked_up(session: Session, pattern: bytes, element: bytes) -> bytes | None
     name, arrow, field = behind.partition(b"->")
     if not arrow or not field:
         entry = space.find(database, before + element + behind)
-        return entry.rest if entry is not None and entry.kind == STRING else None
+        return None if entry is None or entry.kind != STRING else space.content(entry)
     entry = space.find(database, before + element + name)
     if entry is None or entry.kind != HASH:
         return None
@@ -102,7 +109,7 @@ def _number(text: bytes | None) -> float:
 
 
 def _sort(session: Session, args: list[bytes], may_store: bool) -> Reply:
-    options = _options(args[2:], may_store)
+    options = _options(args[2:], may_store, session.reads_all_keys(args))
     sorts = options.by is None or b"*" in options.by
     values = _elements(session, args[1], options.descending, not sorts)
     if sorts:
@@ -124,9 +131,15 @@ def _sort(session: Session, args: list[bytes], may_store: bool) -> Reply:
 
 
 def _keys(args: list[bytes]) -> list[KeyUse]:
-    stored = [args[at + 1] for at in range(2, len(args) - 1) if args[at].upper() == b"STORE"]
     uses = [KeyUse(args[1], ("RO", "access"))]
-    return uses + [KeyUse(key, ("OW", "update")) for key in stored[-1:]]
+    stored: list[bytes] = []
+    at = 2
+    while at < len(args) - 1:
+        word = args[at].upper()
+        if word == b"STORE":
+            stored = [args[at + 1]]
+        at += 1 + _VALUES.get(word, 0)
+    return uses + [KeyUse(key, ("OW", "update")) for key in stored]
 
 
 @command("SORT", -2, "write", group="generic", find_keys=_keys)

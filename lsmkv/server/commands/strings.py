@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from lsmkv.server import numbers
 from lsmkv.server.command import KeyUse
-from lsmkv.server.encoding import STRING
+from lsmkv.server.encoding import STRING, Entry
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.numbers import add_decimal, to_int, to_int_from
 from lsmkv.server.options import Options
 from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
+from lsmkv.server.string_value import StringValue
 
 _LONGEST = 512 * 2**20
 _UNITS = (b"EX", b"PX", b"EXAT", b"PXAT")
@@ -139,7 +140,10 @@ def mget(session: Session, args: list[bytes]) -> Reply:
             values.append(record[1:])
         else:
             entry = space.find(database, key)
-            values.append(entry.rest if entry is not None and entry.kind == STRING else None)
+            if entry is None or entry.kind != STRING:
+                values.append(None)
+            else:
+                values.append(space.content(entry))
     return values
 
 
@@ -207,9 +211,10 @@ def getdel(session: Session, args: list[bytes]) -> Reply:
     entry = session.space.find(session.database, args[1], STRING)
     if entry is None:
         return None
+    value = session.space.content(entry)
     session.space.remove(session.database, args[1], entry)
     session.announce("g", "del", args[1])
-    return entry.rest
+    return value
 
 
 @command("GETEX", -2, "write fast", group="string")
@@ -220,6 +225,7 @@ def getex(session: Session, args: list[bytes]) -> Reply:
     entry = space.find(session.database, key, STRING)
     if entry is None:
         return None
+    value = space.content(entry)
     if options.expiry in _UNITS:
         expires = _expiry_time(space, options.expiry, options.number, "getex")
         if expires <= space.now():
@@ -231,44 +237,53 @@ def getex(session: Session, args: list[bytes]) -> Reply:
     elif options.expiry and entry.expires:
         space.set_expiry(session.database, key, entry, 0)
         session.announce("g", "persist", key)
-    return entry.rest
+    return value
 
 
-def _change(session: Session, key: bytes, value: bytes, event: str) -> None:
-    """Change the value of a string and keep its expiry."""
-    entry, new = session.space.find_or_make(session.database, key, STRING)
-    entry.rest = value
-    session.space.save(session.database, key, entry, new)
+def _overwrite(session: Session, key: bytes, at: int | None, data: bytes, event: str) -> int:
+    """Overwrite a part of a string, or add to its end.  Returns its new length."""
+    space, database = session.space, session.database
+    entry, new = space.find_or_make(database, key, STRING)
+    value = space.value(entry)
+    if at is None:
+        at = value.size
+    if at + len(data) > _LONGEST:
+        raise CommandError(_TOO_LONG)
+    value.write(at, data)
+    value.flush()
+    space.save(database, key, entry, new)
     session.announce("$", event, key)
+    return value.size
 
 
 @command("APPEND", 3, "write fast", group="string")
 def append(session: Session, args: list[bytes]) -> Reply:
     """Append to a string.  Returns its new length."""
-    old = session.space.string(session.database, args[1]) or b""
-    if len(old) + len(args[2]) > _LONGEST:
-        raise CommandError(_TOO_LONG)
-    _change(session, args[1], old + args[2], "append")
-    return len(old) + len(args[2])
+    return _overwrite(session, args[1], None, args[2], "append")
+
+
+def _value(session: Session, key: bytes) -> StringValue:
+    """The value of a string; an empty one if the key does not exist."""
+    entry = session.space.find(session.database, key, STRING)
+    return session.space.value(Entry(STRING) if entry is None else entry)
 
 
 @command("STRLEN", 2, "readonly fast", group="string")
 def strlen(session: Session, args: list[bytes]) -> Reply:
     """Return the length of a string."""
-    return len(session.space.string(session.database, args[1]) or b"")
+    return _value(session, args[1]).size
 
 
 def getrange(session: Session, args: list[bytes]) -> Reply:
     """Return a part of a string, both ends included; negative positions count from its end."""
     start, end = to_int(args[2]), to_int(args[3])
-    value = session.space.string(session.database, args[1]) or b""
-    size = len(value)
+    value = _value(session, args[1])
+    size = value.size
     if start < 0 and end < 0 and start > end:
         return b""
     start = max(start + size if start < 0 else start, 0)
     end = max(end + size if end < 0 else end, 0)
-    # Compiled, a slice that ends before it starts is an error.
-    return value[start : end + 1] if start <= end else b""
+    return value.read(start, end + 1)
 
 
 command("GETRANGE", 4, "readonly", group="string")(getrange)
@@ -281,23 +296,19 @@ def setrange(session: Session, args: list[bytes]) -> Reply:
     offset = to_int(args[2])
     if offset < 0:
         raise CommandError("ERR offset is out of range")
-    old = session.space.string(session.database, args[1])
     if not args[3]:
-        return len(old or b"")
-    if offset + len(args[3]) > _LONGEST:
-        raise CommandError(_TOO_LONG)
-    value = (old or b"").ljust(offset, b"\0")
-    value = value[:offset] + args[3] + value[offset + len(args[3]) :]
-    _change(session, args[1], value, "setrange")
-    return len(value)
+        return _value(session, args[1]).size
+    return _overwrite(session, args[1], offset, args[3], "setrange")
 
 
 def _increment(session: Session, key: bytes, change: int) -> int:
-    old = session.space.string(session.database, key)
-    total = (0 if old is None else to_int(old)) + change
+    entry, new = session.space.find_or_make(session.database, key, STRING)
+    total = (0 if new else to_int(entry.rest)) + change  # in chunks, it has no rest
     if not numbers.MIN_INT <= total <= numbers.MAX_INT:
         raise CommandError("ERR increment or decrement would overflow")
-    _change(session, key, b"%d" % total, "incrby")
+    entry.rest = b"%d" % total
+    session.space.save(session.database, key, entry, new)
+    session.announce("$", "incrby", key)
     return total
 
 
@@ -331,7 +342,9 @@ def decrby(session: Session, args: list[bytes]) -> Reply:
 @command("INCRBYFLOAT", 3, "write fast", group="string")
 def incrbyfloat(session: Session, args: list[bytes]) -> Reply:
     """Add a floating point number to a number."""
-    old = session.space.string(session.database, args[1])
-    total = add_decimal(b"0" if old is None else old, args[2])
-    _change(session, args[1], total, "incrbyfloat")
+    entry, new = session.space.find_or_make(session.database, args[1], STRING)
+    total = add_decimal(b"0" if new else entry.rest, args[2])  # in chunks, it has no rest
+    entry.rest = total
+    session.space.save(session.database, args[1], entry, new)
+    session.announce("$", "incrbyfloat", args[1])
     return total

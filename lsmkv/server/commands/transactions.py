@@ -9,10 +9,21 @@ from __future__ import annotations
 
 from functools import partial
 
+from lsmkv.server.admission import denied
 from lsmkv.server.command import Command
 from lsmkv.server.registry import command
 from lsmkv.server.resp import NO_REPLY, NULL_ARRAY, OK, CommandError, Reply
 from lsmkv.server.session import Session
+
+_NO_LONGER_PERMITTED = (
+    "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC"
+    " call. This command is no longer allowed for the following reason: "
+)
+_REASONS = {
+    "command": "no permission to execute the command or subcommand",
+    "key": "no permission to touch the specified keys",
+    "channel": "no permission to access one of the channels used as arguments",
+}
 
 
 @command("MULTI", 1, "fast control", group="transactions")
@@ -72,6 +83,9 @@ def _go_on(
     try:
         for at in range(first, len(queued)):
             found, request = queued[at]
+            if session.limited and (reason := denied(session, found, request, "multi")):
+                session.reply(CommandError(_NO_LONGER_PERMITTED + _REASONS[reason]))
+                continue
             service.answer(session, found, request)
             if session.evaluating:
                 session.after_script = partial(_go_on, session, queued, at + 1, start)

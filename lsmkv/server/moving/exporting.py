@@ -16,8 +16,10 @@ from lsmkv.server.encoding import (
     SORTED_SET,
     STREAM,
     STRING,
+    U64,
     Entry,
     element_prefix,
+    field_time_prefix,
 )
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.moving.recreating import (
@@ -63,17 +65,18 @@ class Exported:
                 if not selected:
                     selected = True
                     yield [b"SELECT", b"%d" % database.index]
-                yield from commands_of(self._space.records, key, entry)
+                yield from commands_of(self._space, key, entry)
                 self.keys += 1
 
 
 _KINDS = (HASH, LIST, SET, SORTED_SET)
 
 
-def commands_of(records: Records, key: bytes, entry: Entry) -> Iterator[Words]:
+def commands_of(space: Keyspace, key: bytes, entry: Entry) -> Iterator[Words]:
     """The commands that make a key again."""
+    records = space.records
     if entry.kind == STRING:
-        yield [b"SET", key, entry.rest]
+        yield [b"SET", key, space.content(entry)]
     elif entry.kind == STREAM:
         stream = Stream(records, entry)
         entries = ((id_, decode_words(record)) for id_, record in stream.walk(NO_ID))
@@ -81,6 +84,8 @@ def commands_of(records: Records, key: bytes, entry: Entry) -> Iterator[Words]:
     else:
         kind = KIND_NAMES[entry.kind]
         yield from collection_commands(kind, key, _elements(records, entry))
+        if entry.fields_expire:
+            yield from _field_expiries(records, key, entry)
     if entry.expires:
         yield expiry_command(key, entry.expires)
 
@@ -95,6 +100,12 @@ def _elements(records: Records, entry: Entry) -> Iterator[Words]:
             yield [element]
         else:
             yield [format_double(DOUBLE.unpack(value)[0]), element]
+
+
+def _field_expiries(records: Records, key: bytes, entry: Entry) -> Iterator[Words]:
+    """Commands of Redis 7.4."""
+    for field, time in records.under(field_time_prefix(entry)):
+        yield [b"HPEXPIREAT", key, b"%d" % U64.unpack(time)[0], b"FIELDS", b"1", field]
 
 
 def _content(records: Records, stream: Stream) -> StreamContent:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from lsmkv.server.numbers import MAX_INT
 from lsmkv.server.stream_ids import NO_ID, id_text
 
 Words = list[bytes]
@@ -113,7 +114,8 @@ def stream_commands(
             yield [b"XTRIM", key, b"MAXLEN", b"0"]
         elif content.gone[0] < first:
             yield [b"XTRIM", key, b"MINID", id_text(first)]
-    words = [b"XSETID", key, id_text(content.last), b"ENTRIESADDED", b"%d" % content.added]
+    added = content.added if 0 <= content.added <= MAX_INT else MAX_INT  # the most that is accepted
+    words = [b"XSETID", key, id_text(content.last), b"ENTRIESADDED", b"%d" % added]
     if content.deleted != NO_ID:
         words += [b"MAXDELETEDID", id_text(content.deleted)]
     yield words
@@ -121,7 +123,7 @@ def stream_commands(
 
 def _group_commands(key: bytes, group: GroupContent) -> Iterator[Words]:
     words = [b"XGROUP", b"CREATE", key, group.name, id_text(group.last)]
-    yield [*words, b"ENTRIESREAD", b"%d" % group.read]
+    yield [*words, b"ENTRIESREAD", b"%d" % max(-1, group.read)]
     for consumer in group.consumers:
         yield [b"XGROUP", b"CREATECONSUMER", key, group.name, consumer]
     for one in group.pending:

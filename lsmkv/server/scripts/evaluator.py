@@ -1,7 +1,7 @@
 """Runs scripts: at once in the loop, and longer ones in a thread while the loop goes on.
 
 A script is atomic.  It begins in the loop's thread, where most end within microseconds.  One that
-takes longer than ``_IN_LOOP`` is stopped there, all that it did is undone, and it begins again in a
+takes longer than ``IN_LOOP`` is stopped there, all that it did is undone, and it begins again in a
 thread of its own.  Nobody has seen the first attempt: its writes are not in the store, its
 messages are held back, and no other command has run.  Until the script ends, the loop runs no
 command, so that the thread has the keyspace to itself, and no tick is written.  The other clients
@@ -21,30 +21,44 @@ import time
 from typing import Final
 
 from lsmkv.engine.errors import Error
+from lsmkv.server.admission import denied
 from lsmkv.server.command import Command
 from lsmkv.server.info import REDIS_VERSION
 from lsmkv.server.resp import NO_REPLY, CommandError, Encoded, Reply, full_error, read_only_error
-from lsmkv.server.scripts.sandbox import Sandbox, ScriptError, Stopped
+from lsmkv.server.scripts.sandbox import OutOfMemory, Sandbox, ScriptError, Stopped
 from lsmkv.server.session import Evaluation, Scripts, Service, Session
 from lsmkv.server.sources import Script
 
 _log = logging.getLogger("lsmkv.server.scripts")
-_IN_LOOP: Final = 0.02
+IN_LOOP: Final = 0.02
 """Seconds that a script may take in the loop's thread."""
+_MEMORY_IN_LOOP: Final = 4 << 20
+"""Bytes that it may have there, so that no step of it takes long."""
 _LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
-_MOST_COMPILED: Final = 1000
+MOST_COMPILED: Final = 1000
 """Scripts that are kept compiled."""
+_DENIED: Final = {
+    "command": "can't run this command or subcommand",
+    "key": "can't access at least one of the keys mentioned in the command arguments",
+    "channel": "can't publish to the channel mentioned in the command",
+}
 _SHUTTING_DOWN: Final = "ERR The server is shutting down, and the script was ended"
 
 
 class Evaluator(Scripts):
-    """Runs the scripts of a server, one after the other."""
+    """Runs the scripts of a server, one after the other, in this process."""
+
+    undoes: bool = False
+    """Whether what a script wrote is undone if it is killed.  Otherwise it is not killed then."""
 
     def __init__(self, service: Service) -> None:
+        super().__init__()
         self._service = service
         self._space = service.space
-        self._session: Session | None = None
+        self._session = Session(service, 0, "lua")
         """The client that commands of scripts come from."""
+        self._session.of_scripts = True
+        self._session.running = True  # so that none of them blocks
         self._sandbox: Sandbox | None = None
         self._compiled: dict[bytes, object] = {}
         self._now: Evaluation | None = None
@@ -62,41 +76,55 @@ class Evaluator(Scripts):
             self._compiled.clear()
             self._sandbox = None
 
-    def compile(self, script: Script) -> object:
+    def _compile(self, script: Script) -> object:
         """Compile a script, unless it is.  Raises :class:`CommandError` if it is invalid."""
         function = self._compiled.get(script.sha)
         if function is None:
             if self._sandbox is None:
                 self._sandbox = Sandbox(self, REDIS_VERSION)
-                self._session = Session(self._service, 0, "lua")
-                self._session.of_scripts = True
-                self._session.running = True  # so that none of them blocks
             try:
                 function = self._sandbox.compile(script.body)
             except ScriptError as error:
-                text = f"ERR Error compiling script (new function): {error}"
-                raise CommandError(text) from None
-            if len(self._compiled) >= _MOST_COMPILED:
+                raise invalid(str(error)) from None
+            if len(self._compiled) >= MOST_COMPILED:
                 del self._compiled[next(iter(self._compiled))]
             self._compiled[script.sha] = function
         return function
 
     def evaluate(self, evaluation: Evaluation) -> Reply:
-        """Run a script, and return its reply; ``NO_REPLY`` if it goes on in a thread."""
-        self.compile(evaluation.script)
-        evaluation.deadline = evaluation.started + _IN_LOOP
-        ready = len(self._space.ready)
+        script = evaluation.script
+        self._check_allowed(script)
+        self._compile(script)
+        self._keep_source(evaluation)
+        if evaluation.only_loads:
+            return script.sha
+        evaluation.deadline = time.perf_counter() + IN_LOOP  # its compilation may have started Lua
         reply = self._attempt(evaluation)
         if not evaluation.late:
             return self._done(evaluation, reply)
-        self._undo(evaluation, ready)
+        self._undo(evaluation)
         evaluation.deadline = math.inf
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # there is no loop that could go on
             return self._done(evaluation, self._attempt(evaluation))
+        if not evaluation.session.running:
+            self._service.commit()  # what came before is written and answered now
         self._leave_loop(evaluation, loop)
         return NO_REPLY
+
+    def _check_allowed(self, script: Script) -> None:
+        """Raise :class:`CommandError` for a script that may not run."""
+        allowed, sha = self._service.settings.scripts.allowed, script.sha
+        if allowed is not None and sha not in allowed:
+            reason = f"the list lacks {sha.decode()}" if allowed else "they are off"
+            raise CommandError(f"NOPERM This server refuses scripts (--scripts): {reason}")
+
+    def _keep_source(self, evaluation: Evaluation) -> None:
+        """Keep the source of a script that compiles."""
+        sources = self._service.sources
+        if evaluation.only_loads or not sources.has(evaluation.script):
+            sources.add(evaluation.script, loaded=evaluation.only_loads)
 
     def _done(self, evaluation: Evaluation, reply: Reply) -> Reply:
         self._tell(evaluation)
@@ -117,10 +145,20 @@ class Evaluator(Scripts):
         assert found is not None
         return found
 
-    def _undo(self, evaluation: Evaluation, ready: int) -> None:
-        """Undo an attempt."""
+    def _begin(self, evaluation: Evaluation) -> None:
+        """Prepare the commands of a script."""
+        session = self._session
+        session.database = evaluation.session.database
+        session.resp3 = False
+        session.user, session.limited = evaluation.session.user, evaluation.session.limited
+        evaluation.ready = len(self._space.ready)
+        self._service.deferred = []
+        self._now = evaluation
+
+    def _undo(self, evaluation: Evaluation) -> None:
+        """Undo what a script has done since :meth:`_begin`."""
         self._space.undo()
-        del self._space.ready[ready:]
+        del self._space.ready[evaluation.ready :]
         self._service.deferred = None
         evaluation.late = evaluation.wrote = False
         evaluation.lines.clear()
@@ -128,34 +166,39 @@ class Evaluator(Scripts):
 
     def _attempt(self, evaluation: Evaluation) -> Reply:
         """Run a script in this thread.  Errors are replies."""
-        script, session, sandbox = evaluation.script, self._session, self._sandbox
-        assert session is not None
-        assert sandbox is not None
-        session.database = evaluation.session.database
-        session.resp3 = False
-        self._service.deferred = []
-        self._now = evaluation
+        assert self._sandbox is not None
+        self._begin(evaluation)
+        memory = self._service.settings.script_memory
+        if evaluation.deadline < math.inf:
+            memory = min(memory, _MEMORY_IN_LOOP)
         try:
-            return sandbox.run(
-                self.compile(script),
+            return self._sandbox.run(
+                self._compile(evaluation.script),
                 evaluation.keys,
                 evaluation.arguments,
                 evaluation.session.resp3,
-                self._service.settings.script_memory,
+                memory,
             )
         except ScriptError as error:
-            text = str(error.args[0])
-            if evaluation.killed and not evaluation.abandoned:
-                text = "ERR Script killed by user with SCRIPT KILL..."
-            if len(error.args) > 1:
-                text = f"{text} script: {script.sha.decode()}, on {error.args[1]}."
-            return CommandError(text)
+            if type(error) is OutOfMemory and memory < self._service.settings.script_memory:
+                evaluation.late = True
+            return self._error(evaluation, error)
         except BaseException:  # an error of the server's own: as in any command, nothing stays
-            self._space.undo()
-            self._service.deferred = None
+            self._undo(evaluation)
             raise
         finally:
             self._now = None
+
+    def _error(self, evaluation: Evaluation, error: ScriptError) -> CommandError:
+        """The reply of a script that has ended with an error."""
+        text = str(error.args[0])
+        sha = evaluation.script.sha.decode()
+        if evaluation.killed and not evaluation.abandoned and not self.undoes:
+            self.killed += 1
+            text = "ERR Script killed by user with SCRIPT KILL..."
+        if len(error.args) > 1:
+            text = f"{text} script: {sha}, on {error.args[1]}."
+        return CommandError(text)
 
     def _tell(self, evaluation: Evaluation) -> None:
         """Send the messages of a script that has ended, and show its commands."""
@@ -168,18 +211,16 @@ class Evaluator(Scripts):
                 session.push(message)
             service.executing = executing
         for level, text in evaluation.lines:
-            _write_line(level, text)
-        if evaluation.shown and service.monitors and self._session is not None:
+            write_line(level, text)
+        if evaluation.shown and service.monitors:
             for found, request in evaluation.shown:
                 service.show(self._session, found, request)
 
     # In a thread
 
     def _leave_loop(self, evaluation: Evaluation, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin again in a thread, in the next tick: this command has to return first."""
+        """Go on in a thread, in the next tick: this command has to return first."""
         service = self._service
-        if not evaluation.session.running:
-            service.commit()  # what came before is written and answered now
         evaluation.in_thread = evaluation.session.evaluating = True
         service.begin_busy(evaluation)
         self._ended = asyncio.Event()
@@ -208,9 +249,10 @@ class Evaluator(Scripts):
             evaluation.over_limit = True
             _log.warning(
                 "the script %s has run for %d ms: other clients are answered with BUSY; SCRIPT"
-                " KILL ends a script that has not written",
+                " KILL ends %s",
                 evaluation.script.sha.decode(),
                 self._service.settings.script_time_limit,
+                "it" if self.undoes else "a script that has not written",
             )
             self._service.release_held_back()
 
@@ -236,7 +278,8 @@ class Evaluator(Scripts):
         """End the script that runs in a thread, and drop what it wrote: the server ends."""
         evaluation = self._service.busy
         if evaluation is not None and self._ended is not None:
-            evaluation.abandoned = evaluation.killed = True
+            evaluation.abandoned = True
+            self._stop(evaluation)
             try:
                 await asyncio.wait_for(self._ended.wait(), 10)
             except TimeoutError:
@@ -247,13 +290,21 @@ class Evaluator(Scripts):
         evaluation = self._service.busy
         if evaluation is None:
             raise CommandError("NOTBUSY No scripts in execution right now.")
-        if evaluation.wrote:
+        if evaluation.wrote and not self.undoes:
             raise CommandError(
                 "UNKILLABLE Sorry the script already executed write commands against the dataset."
                 " You can either wait the script termination or kill the server in a hard way using"
                 " the SHUTDOWN NOSAVE command."
             )
+        self._stop(evaluation)
+
+    def _stop(self, evaluation: Evaluation) -> None:
+        """Let a script end that runs in a thread."""
         evaluation.killed = True
+
+    def close(self) -> str:
+        """The server has ended.  Returns an empty text."""
+        return ""
 
     # Called by the script
 
@@ -270,13 +321,11 @@ class Evaluator(Scripts):
 
     def set_resp3(self, resp3: bool) -> None:
         """``redis.setresp``."""
-        assert self._session is not None
         self._session.resp3 = resp3
 
     @property
     def resp3(self) -> bool:
         """Whether replies come in RESP3."""
-        assert self._session is not None
         return self._session.resp3
 
     def log(self, level: int, text: bytes) -> None:
@@ -284,19 +333,21 @@ class Evaluator(Scripts):
         evaluation = self._now
         assert evaluation is not None
         if evaluation.in_thread:
-            _write_line(level, text)
+            write_line(level, text)
         else:
             evaluation.lines.append((level, text))
 
-    def exists(self, name: bytes) -> bool:
-        """Whether there is a command of this name."""
-        return name.upper() in self._service.table
+    def permits(self, words: list[bytes]) -> bool | None:
+        """Whether the caller's user may run a command; None if there is none of this name."""
+        evaluation, found = self._now, self._service.command_of(words)
+        if found is None or (found.subcommands and len(words) > 1):
+            return None
+        return evaluation is None or evaluation.session.user.denial(found, words) is None
 
     def run(self, words: list[bytes]) -> Reply:
         """Run a command of a script.  It is undone alone if it fails."""
         evaluation, session = self._now, self._session
         assert evaluation is not None
-        assert session is not None
         started = time.perf_counter_ns()
         if evaluation.killed or started > evaluation.deadline * 1e9:
             evaluation.late = not evaluation.killed
@@ -344,6 +395,10 @@ class Evaluator(Scripts):
             raise CommandError("ERR Wrong number of args calling Redis command from script")
         if found.noscript:
             raise CommandError("ERR This Redis command is not allowed from script")
+        if evaluation.session.limited:
+            reason = denied(evaluation.session, found, words, "lua")
+            if reason:
+                raise CommandError(f"ERR The user executing the script {_DENIED[reason]}")
         if found.may_write and evaluation.only_reads:
             raise CommandError("ERR Write commands are not allowed from read-only scripts.")
         if found.writes:
@@ -355,5 +410,11 @@ class Evaluator(Scripts):
         return found
 
 
-def _write_line(level: int, text: bytes) -> None:
+def invalid(text: str) -> CommandError:
+    """The reply to a script that cannot be compiled."""
+    return CommandError(f"ERR Error compiling script (new function): {text}")
+
+
+def write_line(level: int, text: bytes) -> None:
+    """Log a message of a script."""
     _log.log(_LEVELS[level], "%s", text.decode("utf-8", "backslashreplace"))

@@ -45,14 +45,16 @@ def with_frames(source: bytes) -> bytes:
     parts = tokens.copy()
     ends = _ends_of_calls(words)
     blocks: list[bytes] = []
+    functions = 0
     for at, word in enumerate(words):
         if word in _OPENS:
             blocks.append(word)
+            functions += word == b"function"
         elif word in _CLOSES and blocks:
-            blocks.pop()
+            functions -= blocks.pop() == b"function"
         elif word == b"return":
             call = _call_behind(words, at + 1)
-            if call and (b"function" not in blocks or words[at + 1] in _SINGLE):
+            if call and (functions == 0 or words[at + 1] in _SINGLE):
                 end = ends.get(call)
                 if end is not None:
                     parts[code[at + 1]] = b"(" + parts[code[at + 1]]

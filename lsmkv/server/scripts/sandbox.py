@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.resources
+from time import perf_counter
 from typing import Any, Final, Protocol
 
 from lsmkv.server.resp import (
@@ -40,7 +41,32 @@ _MOST: Final = 2.0**63
 _STATUS: Final = 1
 _ERROR: Final = 2
 _NULL: Final = 3
+_NO_MEMORY: Final = 3
 _STOP: Final = 4
+_LOOK: Final = 5
+_CHUNKS: Final = (
+    "bit",
+    "bytecode",
+    "cjson",
+    "cmsgpack",
+    "ieee",
+    "patterns",
+    "replies",
+    "struct",
+    "tables",
+)
+_STEPS: Final = 5000
+"""Instructions between two looks at the time; as in ``sandbox.lua``."""
+_FEW_STEPS: Final = 20
+"""Those after a look that came late."""
+_LATE: Final = 0.05
+"""Seconds."""
+_MUCH: Final = 4 << 20
+"""Bytes in Lua of which one copy takes a millisecond.  With more, the looks are more frequent."""
+_LONGEST: Final = 512 << 10
+"""Bytes of a script: its tokens are counted in the loop's thread."""
+_LARGE: Final = 1 << 20
+"""Bytes of a value after which the memory is looked at."""
 _NEEDED = (
     "ERR scripts need lupa, which is not installed: pip install lupa, or '.[server]' in lsmkv's"
     " checkout ({error})"
@@ -70,12 +96,16 @@ class Commands(Protocol):
     def log(self, level: int, text: bytes) -> None:
         """Log a message of a script."""
 
-    def exists(self, name: bytes) -> bool:
-        """Whether there is a command of this name."""
+    def permits(self, words: list[bytes]) -> bool | None:
+        """Whether a command may run; None if there is none of this name."""
 
 
 class ScriptError(Exception):
     """A script has ended with an error: its text, which ends with the place."""
+
+
+class OutOfMemory(ScriptError):
+    """A script has needed more memory than it may have."""
 
 
 class Sandbox:
@@ -94,6 +124,9 @@ class Sandbox:
         """Whether it has needed more."""
         self._failure: BaseException | None = None
         """What a method below has raised."""
+        self._looked = 0.0
+        """When a script was last asked whether it must stop."""
+        self._steps = _STEPS
         self._lua: Any = LuaRuntime(
             encoding=None,
             attribute_filter=_refuse,
@@ -102,36 +135,30 @@ class Sandbox:
             unpack_returned_tuples=True,
             max_memory=0,
         )
-        ieee = self._load("ieee")
-        libraries = {
-            b"bit": self._load("bit"),
-            b"cjson": self._load("cjson"),
-            b"cmsgpack": self._load("cmsgpack", ieee),
-            b"struct": self._load("struct", ieee),
-        }
+        chunks = {name.encode(): self._load(name, "=library") for name in _CHUNKS}
         major, minor, patch = [int(one) for one in version.split(".")]
-        functions = self._load(
-            "sandbox",
+        functions = self._load("sandbox", "=sandbox")(
             self._command,
             self._must_stop,
             self._sha1,
             self._log,
-            self._exists,
+            self._permits,
             version.encode(),
+            _LONGEST,
             major << 16 | minor << 8 | patch,
-            self._lua.table_from(libraries),
+            self._lua.table_from(chunks),
         )
         self._run: Any = functions[0]
         self._run_with: Any = functions[1]
         self._compile: Any = functions[2]
         self._clean: Any = functions[3]
+        self._set_step: Any = functions[4]
         self._usual = self.memory
         """The bytes that it has without scripts."""
 
-    def _load(self, name: str, *arguments: Any) -> Any:
+    def _load(self, name: str, chunk: str) -> Any:
         path = importlib.resources.files("lsmkv.server.scripts").joinpath("lua", f"{name}.lua")
-        chunk = "=sandbox" if name == "sandbox" else "=library"
-        return self._lua.execute(path.read_bytes(), *arguments, name=chunk)
+        return self._lua.compile(path.read_bytes(), name=chunk)
 
     @property
     def memory(self) -> int:
@@ -142,7 +169,9 @@ class Sandbox:
     def compile(self, source: bytes) -> Any:
         """Compile a script.  Raises :class:`ScriptError` with what is wrong."""
         self._lua.set_max_memory(0)  # nothing that comes from here may lack memory
-        compiled: tuple[Any, bytes | None] = self._compile(with_frames(source))
+        if len(source) <= _LONGEST:
+            source = with_frames(source)
+        compiled: tuple[Any, bytes | None] = self._compile(source)
         if compiled[0] is None:
             raise ScriptError(_text(compiled[1]))
         return compiled[0]
@@ -152,7 +181,8 @@ class Sandbox:
     ) -> Reply:
         """Run a compiled script, with at most ``memory`` bytes of its own.
 
-        Returns its reply, in RESP3 or RESP2.  Raises :class:`ScriptError`.
+        Returns its reply, in RESP3 or RESP2.  Raises :class:`ScriptError`, and
+        :class:`OutOfMemory` if that is the cause.
         """
         lua = self._lua
         size = _RESERVE
@@ -166,6 +196,10 @@ class Sandbox:
             used = lua.get_memory_used(total=True)
         self._limit = used + size + memory
         self._exhausted = False
+        self._steps, self._looked = _STEPS, perf_counter()
+        if size > _MUCH:
+            self._steps = _FEW_STEPS
+            self._set_step(_FEW_STEPS)
         lua.set_max_memory(self._limit, total=True)
         try:
             if len(keys) + len(arguments) <= _FEW:
@@ -181,8 +215,8 @@ class Sandbox:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        if self._exhausted:
-            raise ScriptError("ERR not enough memory")
+        if self._exhausted or (type(found) is tuple and found[1] == _NO_MEMORY):
+            raise OutOfMemory("ERR not enough memory")
         return _reply(found)
 
     # Called from Lua
@@ -195,12 +229,16 @@ class Sandbox:
             if type(first) is bool:
                 self._commands.set_resp3(first)
                 return None
+            if type(first) is not bytes:  # a table of more words than Lua passes as arguments
+                words = tuple(first[at] for at in range(1, len(first) + 1))
             reply = self._commands.run(list(words))
             kind = type(reply)
             if kind is int:
                 return reply
             if kind is bytes:
-                return (None, _STOP) if self._lacks(len(reply)) else reply
+                if self._lacks(len(reply)):
+                    return None, _STOP
+                return reply if len(reply) < _LARGE else (reply, _LOOK)
             if self._lacks(_size_of(reply)):
                 return None, _STOP
             return self._to_lua(reply)
@@ -212,9 +250,22 @@ class Sandbox:
             self._failure = problem
             return None, _STOP
 
-    def _must_stop(self) -> bool:
+    def _must_stop(self) -> bool | int:
+        """Whether the script must end; or after how many instructions to ask again, if that
+        changes."""
         try:
-            return self._failure is not None or self._exhausted or self._commands.must_stop()
+            if self._failure is not None or self._exhausted or self._commands.must_stop():
+                return True
+            now = perf_counter()
+            steps = _FEW_STEPS
+            if now - self._looked < _LATE:
+                used = self._lua.get_memory_used(total=True) - self._usual
+                steps = _STEPS if used < _MUCH else _STEPS >> (used // _MUCH).bit_length()
+            self._looked = now
+            if steps == self._steps:
+                return False
+            self._steps = steps
+            return steps
         except BaseException as problem:
             self._failure = problem
             return True
@@ -233,9 +284,9 @@ class Sandbox:
         except BaseException as problem:
             self._failure = problem
 
-    def _exists(self, name: bytes) -> bool:
+    def _permits(self, *words: bytes) -> bool | None:
         try:
-            return self._commands.exists(name)
+            return self._commands.permits(list(words))
         except BaseException as problem:
             self._failure = problem
             return False

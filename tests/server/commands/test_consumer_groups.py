@@ -137,3 +137,11 @@ def test_a_group_with_many_acknowledged_deliveries(client: Client) -> None:
         ("XCLAIM x g c 0 5 FORCE", [entry(5)]),
         ("XAUTOCLAIM x g d 0 0 JUSTID", [b"0-0", [b"5-0", b"299-0", b"300-0"], []]),
     )
+
+
+def test_deliveries_are_counted_on_after_the_highest_number(client: Client) -> None:
+    client("XADD s 1-1 a b")
+    client("XGROUP CREATE s g 0")
+    client("XCLAIM s g c 0 1-1 RETRYCOUNT 9223372036854775807 FORCE JUSTID")
+    client("XCLAIM s g c 0 1-1")
+    assert client("XPENDING s g - + 9")[0][3] == -(1 << 63)

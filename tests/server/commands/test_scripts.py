@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from pathlib import Path
 
 import pytest
-from serving import Client, an_engine
+from serving import PLACES, Client, an_engine
 from transcripts import Section, transcript
 
 from lsmkv import MemoryEnv
@@ -22,6 +23,13 @@ end
 redis.call('del', KEYS[1])
 return 1
 """
+
+
+@pytest.fixture(params=PLACES)
+def scripts(request: pytest.FixtureRequest) -> str:
+    """In the server, and in a process of their own."""
+    place: str = request.param
+    return place
 
 
 def sha_of(script: str) -> str:
@@ -67,6 +75,12 @@ def test_of_scripts_that_were_only_evaluated_the_last_are_kept(client: Client) -
     first, last = sha_of("return 0"), sha_of(f"return {MOST_EVALUATED}")
     assert client(f"SCRIPT EXISTS {first} {last} {sha_of(chr(10))}") == [0, 1, 0]
     assert client(f"EVALSHA {sha_of('return ' + repr('loaded'))} 0") == b"loaded"
+    assert client("EVAL", "return 0", "0") == 0
+    assert client(f"SCRIPT EXISTS {first}") == [1]
+    client("SCRIPT", "LOAD", "return 10")
+    for number in range(MOST_EVALUATED):
+        client("EVAL", f"return {-number}", "0")
+    assert client(f"SCRIPT EXISTS {sha_of('return 10')} {sha_of('return 11')}") == [1, 0]
 
 
 def test_a_store_that_is_open_for_reading_only_runs_scripts_that_read() -> None:
@@ -120,8 +134,10 @@ def test_info_and_settings(client: Client) -> None:
 
 
 def test_without_lupa_the_error_says_what_to_install(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    (tmp_path / "lupa.py").write_text("")  # a module that is no package
+    monkeypatch.syspath_prepend(tmp_path)  # for the process of scripts
     monkeypatch.setitem(sys.modules, "lupa.lua51", None)
     error = client("EVAL", "return 1", "0")
     assert error.startswith("ERR scripts need lupa, which is not installed: pip install")

@@ -25,19 +25,23 @@ def exported(client: Client, *keys: str) -> list[list[bytes]]:
     for key in keys:
         entry = space.find(database, key.encode())
         assert entry is not None
-        found += list(commands_of(space.records, key.encode(), entry))
+        found += list(commands_of(space, key.encode(), entry))
     return found
 
 
 def test_every_kind(client: Client) -> None:
     client("SET text hello PXAT 4102444800000")
     client("HSET hash a 1 b 2")
+    client("HPEXPIREAT hash 4102444800000 FIELDS 1 a")
     client("RPUSH list z y x z")
     client("SADD set b a")
     client("ZADD scores 1e300 a -inf b 0.1 c")
     assert exported(client, "text") == [
         [b"SET", b"text", b"hello"],
         [b"PEXPIREAT", b"text", b"4102444800000"],
+    ]
+    assert exported(client, "hash")[2:] == [
+        [b"HPEXPIREAT", b"hash", b"4102444800000", b"FIELDS", b"1", b"a"]
     ]
     again(client, "text", "hash", "list", "set", "scores")
 

@@ -57,3 +57,12 @@ def test_a_stream_that_never_had_an_entry() -> None:
         [b"XADD", b"s", b"MAXLEN", b"0", b"0-1", b"-", b"-"],
         [b"XSETID", b"s", b"0-0", b"ENTRIESADDED", b"0"],
     ]
+
+
+def test_counts_that_no_command_accepts_are_the_nearest_one() -> None:
+    """Redis shows counts beyond 2^63-1 as negative numbers."""
+    for added in (1 << 63, -(1 << 63)):
+        group = GroupContent(b"g", ONE, -(1 << 62), [], [])
+        commands = list(stream_commands(b"s", [], StreamContent(ONE, NO_ID, added, [group], [])))
+        assert commands[-2][-1] == b"-1"
+        assert commands[-1][-1] == b"9223372036854775807"

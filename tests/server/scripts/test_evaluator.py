@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from busy_scripts import BUSY, KILLED, busy, over_limit
 from wire import Wire, request
 
 from lsmkv.server import Server
@@ -17,24 +16,6 @@ from lsmkv.server import Server
 pytest.importorskip("lupa")
 
 FOREVER = "EVAL 'while true do end' 0"
-BUSY = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
-KILLED = "ERR Script killed by user with SCRIPT KILL... script: "
-
-
-@contextlib.asynccontextmanager
-async def busy(server: Server, line: str, limit: int = 30) -> AsyncIterator[tuple[Wire, Wire]]:
-    """A client whose script runs in a thread, and another client."""
-    async with Wire(server) as one, Wire(server) as other:
-        await other(f"CONFIG SET lua-time-limit {limit}")
-        await one.send(request(line))
-        while server.engine.busy is None:
-            await asyncio.sleep(0.001)
-        yield one, other
-
-
-async def _over_limit(server: Server) -> None:
-    while not (server.engine.busy is not None and server.engine.busy.over_limit):
-        await asyncio.sleep(0.001)
 
 
 def test_others_get_busy_until_the_script_is_killed(
@@ -42,7 +23,7 @@ def test_others_get_busy_until_the_script_is_killed(
 ) -> None:
     async def main() -> None:
         async with busy(server, FOREVER) as (one, other):
-            await _over_limit(server)
+            await over_limit(server)
             assert await other("GET k") == BUSY
             assert await other("PING") == BUSY
             assert await other("SHUTDOWN") == BUSY
@@ -64,6 +45,45 @@ def test_others_get_busy_until_the_script_is_killed(
     caplog.clear()
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "return string.find(string.rep(\\'a\\', 250), \\'.-.-.-.-b\\')",
+        "local t = {} for i = 1, 30 do t = {t, t} end return t",
+        "return load(gcinfo)",
+    ],
+)
+def test_one_call_of_the_libraries_is_killed(
+    runner: asyncio.Runner, server: Server, script: str
+) -> None:
+    async def main() -> None:
+        async with busy(server, f"EVAL '{script}' 0") as (one, other):
+            await over_limit(server)
+            assert await other("PING") == BUSY
+            assert await other("SCRIPT KILL") == b"OK"
+            assert (await one.reply()).startswith((KILLED, KILLED.partition(" script: ")[0]))
+
+    runner.run(main())
+
+
+@pytest.mark.parametrize("caught", ["", "pcall(function() return ('x'):rep(2e6):rep(3) end) "])
+def test_a_script_that_needs_memory_begins_again_in_a_thread(
+    runner: asyncio.Runner, server: Server, caught: str
+) -> None:
+    """An error that it catches is no reason to go on with less than it may have."""
+    script = (
+        "redis.call('incr', 'count') " + caught + "local s = ('x'):rep(1e6):rep(5)"
+        " redis.call('set', 'large', s) return {redis.call('get', 'count'), #s}"
+    )
+
+    async def main() -> None:
+        async with Wire(server) as one:
+            assert await one(f'EVAL "{script}" 0') == [b"1", 5_000_000]
+            await one.plays(("GET count", b"1"), ("STRLEN large", 5_000_000))
+
+    runner.run(main())
+
+
 def test_before_the_limit_others_wait(runner: asyncio.Runner, server: Server) -> None:
     async def main() -> None:
         counting = "local n = 0 while n < 1e7 do n = n + 1 end redis.call('set', 'n', n) return n"
@@ -78,13 +98,14 @@ def test_before_the_limit_others_wait(runner: asyncio.Runner, server: Server) ->
     runner.run(main())
 
 
+@pytest.mark.parametrize("scripts", ["inline"])
 def test_a_script_that_has_written_is_not_killed(runner: asyncio.Runner, server: Server) -> None:
     async def main() -> None:
         script = (
             "redis.call('set', 'k', 1) while redis.call('exists', 'stop') == 0 do end return 'end'"
         )
         async with busy(server, f'EVAL "{script}" 0') as (_, other):
-            await _over_limit(server)
+            await over_limit(server)
             assert (await other("SCRIPT KILL")).startswith("UNKILLABLE Sorry the script already")
             assert await other("SHUTDOWN") == BUSY
             await other.send(request("SHUTDOWN NOSAVE"))
@@ -97,10 +118,10 @@ def test_a_script_that_has_written_is_not_killed(runner: asyncio.Runner, server:
 
 
 def test_what_an_ended_server_has_not_acknowledged_is_not_written(
-    runner: asyncio.Runner, tmp_path: Path
+    runner: asyncio.Runner, tmp_path: Path, scripts: str
 ) -> None:
     async def main() -> None:
-        server = Server(tmp_path, port=0)
+        server = Server(tmp_path, port=0, scripts=scripts)
         await server.start()
         script = "redis.call('set', 'half', 1) while true do end"
         async with Wire(server) as one, Wire(server) as other:

@@ -16,6 +16,7 @@ from lsmkv.server.scripts.frames import with_frames
         ("return\nredis . call ('x', (1))", "return\n(redis . call ('x', (1)))"),
         ("if a then return f(1) else return g(2) end", "if a then return (f(1)) else return (g(2)) end"),
         ("return a.b:c([[)]], ')', \"\\\")\")", "return (a.b:c([[)]], ')', \"\\\")\"))"),
+        ("local function g() do end end return f(1)", "local function g() do end end return (f(1))"),
         ("local function f() return redis.call(1) end", "local function f() return (redis.call(1)) end"),
     ],
 )  # fmt: skip

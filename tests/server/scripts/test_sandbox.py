@@ -53,7 +53,11 @@ HOSTILE = {
         end
         nest()""",
     "a metamethod": "local t = setmetatable({}, {__index=function() while true do end end}) return t.x",
-    "an endless reply": "return setmetatable({}, {__index=function() return 1 end})",
+    "a reply of a billion values": "local t = {} for i = 1, 30 do t = {t, t} end return t",
+    "a pattern": "return string.find(('a'):rep(250), '.-.-.-.-b')",
+    "a text": "local s = ('a'):rep(2e6) return string.find(s, s:sub(1, 1e6) .. 'b', 1, true)",
+    "a sort": "local t = {} for i = 1, 1e5 do t[i] = 1 end table.sort(t, rawequal) while true do end",
+    "a reader of C": "return load(gcinfo)",
     "a comparison": "table.sort({1, 2, 3}, function() while true do end end)",
     "a replacement": "while true do string.gsub('aaa', 'a', function() while true do end end) end",
     "commands": "while true do redis.pcall('get', 'k') end",
@@ -167,6 +171,7 @@ def test_what_is_not_for_scripts_is_not_there(client: Client, name: str) -> None
         "table.insert(string, 1)",
         "table.insert(_G, 1)",
         "getmetatable('').__index = {}",
+        "getmetatable(_G).__index = {}",
         "getmetatable('').__index.rep = 1",
         "getmetatable('').__add = function() return 1 end",
         "setmetatable(string, {})",
@@ -185,6 +190,55 @@ def test_no_script_leaves_something_to_another(client: Client, change: str) -> N
     return {#found, ('a'):rep(2), type(redis.call), cjson.encode({{{}}}), #KEYS}
     """
     assert client("EVAL", look, "0") == [0, b"aa", b"function", b"[[{}]]", 0]
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("return f(" * 100_000, "script too long: 900000 bytes (limit 524288)"),
+        ("local x return " + "x or " * 10_001 + "x", "script too complex: 10001 jumps"),
+        ("while 1 do " + "if x then break end " * 10_001 + "end", "script too complex"),
+        ("if x then " + "elseif x then " * 10_001 + "end", "script too complex"),
+        ("local f = function(a, b, c, d, ...) return ... end", "more than 3 named parameters"),
+    ],
+)
+def test_a_script_that_takes_long_to_compile_is_refused(
+    client: Client, script: str, problem: str
+) -> None:
+    error = client("SCRIPT", "LOAD", script)
+    assert error.startswith("ERR Error compiling script (new function): ")
+    assert problem in error
+    assert problem in client("EVAL", "return select(2, loadstring(ARGV[1]))", "0", script).decode()
+
+
+@pytest.mark.parametrize("count", [7899, 7900, 7999])
+def test_a_command_has_as_many_words_as_unpack_gives(client: Client, count: int) -> None:
+    script = f"local t = {{}} for i = 1, {count} do t[i] = i end return redis.call('rpush', 'l', unpack(t))"
+    assert client("EVAL", script, "0") == count
+    assert client("LRANGE l 0 0") == [b"1"]
+    assert client("LINDEX l -1") == str(count).encode()
+
+
+def test_a_long_script_that_is_simple_is_run(client: Client) -> None:
+    script = "local t = {}\n" + "t[#t + 1] = 'a word'\n" * 20_000 + "return redis.call('echo', #t)"
+    assert client("EVAL", script, "0") == b"20000"
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("return setmetatable({}, {__index = function() redis.call('set', 'k', 1) return 1 end})", []),
+        ("return {map = setmetatable({}, {__index = rawequal})}", []),
+        ("return setmetatable({1, nil, 3}, {__index = function() return 2 end})", [1]),
+        ("return {setmetatable({}, {__index = coroutine.wrap(function() end)})}", [[]]),
+        ("return cjson.encode(setmetatable({1, [3] = 3}, {__index = gcinfo}))", b"[1,null,3]"),
+        ("return setmetatable({err = 'x'}, {__index = function() redis.call('set', 'k', 1) end})", "x"),
+        ("local t = setmetatable({}, {}) getmetatable(t).__index = t return t", []),
+    ],
+)  # fmt: skip
+def test_a_reply_is_read_raw(client: Client, script: str, expected: object) -> None:
+    assert client("EVAL", script, "0") == expected
+    assert client("EXISTS", "k") == 0
 
 
 def test_values_from_python_are_copies(client: Client) -> None:

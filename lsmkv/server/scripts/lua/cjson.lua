@@ -8,8 +8,8 @@
 local byte, char, find, format, gsub, lower, match, sub =
   string.byte, string.char, string.find, string.format, string.gsub, string.lower, string.match,
   string.sub
-local concat, error, floor, next, pairs, pcall, select, tonumber, tostring, type =
-  table.concat, error, math.floor, next, pairs, pcall, select, tonumber, tostring, type
+local concat, error, floor, next, pairs, pcall, rawget, select, tonumber, tostring, type =
+  table.concat, error, math.floor, next, pairs, pcall, rawget, select, tonumber, tostring, type
 
 local null = newproxy(true)
 getmetatable(null).__tostring = function() return "userdata: (nil)" end
@@ -84,7 +84,7 @@ local function append_table(out, value, settings, depth)
       if at > 1 then
         out[#out + 1] = ","
       end
-      append(out, value[at], settings, depth)
+      append(out, rawget(value, at), settings, depth)
     end
     out[#out + 1] = "]"
     return
@@ -369,7 +369,7 @@ end
 
 local function result(ok, value)
   if not ok then
-    error(value, 3)
+    error(value, value == "not enough memory" and 0 or 3)
   end
   return value
 end

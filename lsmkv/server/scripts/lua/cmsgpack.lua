@@ -6,8 +6,8 @@
 
 local ieee = ...
 local byte, char, sub = string.byte, string.char, string.sub
-local concat, error, next, pcall, select, tostring, type, unpack =
-  table.concat, error, next, pcall, select, tostring, type, unpack
+local concat, error, next, pcall, rawget, select, tostring, type, unpack =
+  table.concat, error, next, pcall, rawget, select, tostring, type, unpack
 
 local DEEPEST = 16
 local NO_KEY = "table index is nil"
@@ -108,7 +108,7 @@ local function append(out, value, depth)
     if length then
       out[#out + 1] = head(length, 0x90, "\220", "\221")
       for at = 1, length do
-        append(out, value[at], depth + 1)
+        append(out, rawget(value, at), depth + 1)
       end
       return
     end
@@ -239,7 +239,7 @@ end
 
 local function checked(ok, ...)
   if not ok then
-    error((...), ... == NO_KEY and 0 or 3)
+    error((...), (... == NO_KEY or ... == "not enough memory") and 0 or 3)
   end
   return ...
 end

@@ -2,14 +2,14 @@
 --
 -- The chunk is called once, with functions of the server and of the libraries.  It returns the
 -- functions that the server calls.  Scripts see copies of nothing: each table that they share is
--- behind an empty table (a proxy) that refuses writes, and the environment is one of these.  What
--- raw writes leave in a proxy is removed after each script.
+-- behind an empty table (a proxy) that refuses writes, and the environment is one of these.  Nothing
+-- that a script can reach writes into a proxy, raw writes included.
 --
 -- Only strings, numbers and booleans pass between Lua and the server, and tables that the server
 -- has made for a reply.  The functions of the server are called from here, under pcall, and no
 -- script gets one of them.
 
-local command, tick, sha1, log, acl_check, version, version_number, libraries = ...
+local command, tick, sha1, log, acl_check, version, longest, version_number, chunks = ...
 
 local debug, string, table, math, coroutine = debug, string, table, math, coroutine
 local assert, error, getmetatable, loadstring, next, pairs, pcall, rawequal, rawget, rawset =
@@ -18,46 +18,76 @@ local select, setfenv, setmetatable, tonumber, tostring, type, unpack, xpcall =
   select, setfenv, setmetatable, tonumber, tostring, type, unpack, xpcall
 local collectgarbage = collectgarbage
 local getinfo, sethook = debug.getinfo, debug.sethook
-local find, format, gmatch, gsub, match, rep, sub =
-  string.find, string.format, string.gmatch, string.gsub, string.match, string.rep, string.sub
-local concat, floor, frexp = table.concat, math.floor, math.frexp
+local byte, find, format, gsub, sub =
+  string.byte, string.find, string.format, string.gsub, string.sub
+local concat, floor = table.concat, math.floor
 local create, resume, status = coroutine.create, coroutine.resume, coroutine.status
 
 local CHUNK = "=sandbox"       -- the name of this chunk, which is never stopped
 local LIBRARY = "=library"     -- of those of cjson and the others
-local STEP = 10000             -- instructions between two looks at the time
-local LONGEST_PATTERN = 10000  -- bytes; the matcher's recursion would overflow the stack of C
-local DEEPEST = 2000           -- tables in tables of a reply
+local STEP = 5000              -- instructions between two looks at the time
+local MOST_JUMPS = 10000       -- the compiler takes the square of their number
+local LONGER = 64 * 1024       -- bytes that frames.py may add to a script
+local MANY_WORDS = 7900        -- of a command; the stack of C has room for little more
+local MOST_NAMED = 3           -- parameters before "...", see bytecode.lua
+local LONGEST_LINE = 4096      -- bytes of a message for the log
+local NO_MEMORY = "not enough memory"
 local READONLY = "Attempt to modify a readonly table"
 local PLAIN = { string = true, number = true }
 
 -- Stopping: the server answers with true when a script must end.  From then on every instruction
--- raises an error, so that no pcall can go on.
+-- raises an error, so that no pcall can go on.  It answers with a number to be asked more often, or
+-- less: so many instructions apart.
 
-local stopping = false
+local stopping, out_of_memory = false, false
 local in_script = false
+local step = STEP
+local hook
 
-local function hook()
-  if in_script and (stopping or tick()) then
-    stopping = true
-    sethook(hook, "", 1)
-    if getinfo(2, "S").source ~= CHUNK then  -- what is here ends by itself
-      error("stopped", 0)
+local function must_stop()
+  local answer = stopping or tick()
+  if answer then
+    if answer == true then
+      stopping, step = true, 1
+    else
+      step = answer
     end
+    sethook(hook, "", step)
+  end
+  return stopping
+end
+
+function hook()
+  if in_script and must_stop() and getinfo(2, "S").source ~= CHUNK then
+    error("stopped", 0)  -- what is here ends by itself
   end
 end
 
 local function stop()
-  stopping = true
+  stopping, step = true, 1
   sethook(hook, "", 1)
   error("stopped", 0)
+end
+
+-- Called before what takes C some time.
+local function look()
+  if in_script and must_stop() then
+    error("stopped", 0)
+  end
+end
+
+-- A script that has needed too much memory ends: it cannot go on with an error that it catches.
+local function check_memory(problem)
+  if problem == NO_MEMORY and in_script then
+    out_of_memory = true
+    stop()
+  end
 end
 
 -- Tables that scripts share
 
 local G = { _VERSION = _VERSION }
 local real = {}     -- the table behind a proxy
-local proxies = {}
 
 local function refuse()
   error(READONLY, 2)
@@ -66,7 +96,6 @@ end
 local function protect(contents)
   local proxy = setmetatable({}, { __index = contents, __newindex = refuse, __metatable = false })
   real[proxy] = contents
-  proxies[#proxies + 1] = proxy
   return proxy
 end
 
@@ -79,20 +108,29 @@ local env = protect(G)
 G._G = env
 
 for _, name in ipairs({ "assert", "error", "ipairs", "next", "rawequal", "select", "tonumber",
-  "tostring", "type", "unpack", "gcinfo" }) do
+  "tostring", "type", "gcinfo" }) do
   G[name] = _G[name]
 end
 
+local ieee = chunks.ieee()
+local encoded = chunks.replies()
+local most_named = chunks.bytecode()
+local tables = chunks.tables(look, real, READONLY)
+G.unpack, tables.unpack = tables.unpack, nil
+
 function G.collectgarbage(option, argument)
   if option == "count" or option == "collect" or option == "step" or option == nil then
+    look()
     return collectgarbage(option, argument)
   end
   return 0  -- how memory is collected is no matter of scripts
 end
 
+local of_env = protect({})
+
 function G.getmetatable(value)
   if real[value] then
-    return nil
+    return value == env and of_env or nil
   end
   return getmetatable(value)
 end
@@ -127,6 +165,9 @@ function G.pairs(value)
 end
 
 local function text_of_error(ok, problem, ...)
+  if not ok then
+    check_memory(problem)
+  end
   if not ok and type(problem) == "table" then
     local text = rawget(problem, "err")
     if type(text) == "string" then
@@ -146,6 +187,7 @@ local function handled(handler, ok, ...)
   if ok then
     return true, ...
   end
+  check_memory((...))
   local _, result = pcall(handler, (...))
   return false, result
 end
@@ -157,9 +199,24 @@ end
 local function compiled(source, name)
   if sub(source, 1, 1) == "\27" then
     return nil, "bytecode is not loaded"
+  elseif #source > longest + LONGER then
+    return nil, "script too long: " .. #source .. " bytes (limit " .. longest .. ")"
+  elseif #source > 2 * MOST_JUMPS then
+    local count = 0
+    for _, word in ipairs({ "and", "or", "break", "elseif" }) do
+      count = count + select(2, gsub(source, "%f[%a]" .. word .. "%f[%A]", ""))
+    end
+    if count > MOST_JUMPS then
+      return nil, "script too complex: " .. count .. " jumps (limit " .. MOST_JUMPS .. ")"
+    end
   end
+  look()
   local made, problem = loadstring(source, name)
+  check_memory(problem)
   if made then
+    if find(source, "...", 1, true) and most_named(made) > MOST_NAMED then
+      return nil, "function with more than " .. MOST_NAMED .. " named parameters and '...'"
+    end
     setfenv(made, env)
   end
   return made, problem
@@ -174,14 +231,16 @@ function G.loadstring(source, name)
 end
 
 function G.load(reader, name)
-  local parts = {}
-  while true do
+  local parts, size = {}, 0
+  while size <= longest do  -- a reader of C's may never end
     local part = reader()
+    look()
     if part == nil or part == "" then
       break
     elseif not PLAIN[type(part)] then
       return nil, "reader function must return a string"
     end
+    size = size + #tostring(part)
     parts[#parts + 1] = part
   end
   return compiled(concat(parts), name or "=(load)")
@@ -189,48 +248,10 @@ end
 
 -- Strings
 
-local text = {}
+local text = chunks.patterns(look)
 for name, one in pairs(string) do
-  text[name] = one
+  text[name] = text[name] or one
 end
-
-function text.rep(...)
-  if ... == "" then
-    return ""  -- C would loop as often, and cannot be stopped
-  end
-  local ok, made = pcall(rep, ...)
-  if not ok then
-    made = gsub(made, "'%?'", "'rep'")
-    if getinfo(1, "n").namewhat == "method" then
-      made = gsub(made, "#2", "#1")
-    end
-    error(made, made == "not enough memory" and 0 or 2)
-  end
-  return made
-end
-
-local function check_pattern(pattern)
-  if type(pattern) == "string" and #pattern > LONGEST_PATTERN then
-    error("pattern too long", 3)
-  end
-end
-
-function text.find(...)
-  local _, pattern, _, plain = ...
-  if not plain then
-    check_pattern(pattern)
-  end
-  return find(...)
-end
-
-for name, one in pairs({ gmatch = gmatch, gsub = gsub, match = match }) do
-  text[name] = function(...)
-    local _, pattern = ...
-    check_pattern(pattern)
-    return one(...)
-  end
-end
-text.gfind = text.gmatch
 local of_strings = getmetatable("")
 of_strings.__index = text
 of_strings.__metatable = protect({ __index = protect(text) })
@@ -259,6 +280,9 @@ function numbers.randomseed(seed)
     error("bad argument #1 to 'randomseed' (number expected, got " .. type(seed) .. ")", 2)
   end
   seed = tonumber(seed)
+  if seed - seed ~= 0 then  -- infinite, or not a number
+    seed = 0
+  end
   state = (seed < 0 and -floor(-seed) or floor(seed)) % 2 ^ 32 * 2 ^ 16 + SEED
 end
 
@@ -296,7 +320,7 @@ end
 
 function threads.create(body)
   local made = create(body)
-  sethook(made, hook, "", stopping and 1 or STEP)
+  sethook(made, hook, "", step)
   return made
 end
 
@@ -304,7 +328,19 @@ local function resumed(ok, ...)
   if ok then
     return ...
   end
+  check_memory((...))
   error((...), 3)
+end
+
+local function resumed_safely(ok, ...)
+  if not ok then
+    check_memory((...))
+  end
+  return ok, ...
+end
+
+function threads.resume(made, ...)
+  return resumed_safely(resume(made, ...))
 end
 
 function threads.wrap(body)
@@ -354,9 +390,14 @@ local function ran(...)
         return nil, "ERR Lua redis lib command arguments must be strings or integers"
       end
     end
-    ok, value, kind = pcall(command, unpack(words, 1, count))
+    if count < MANY_WORDS then
+      ok, value, kind = pcall(command, unpack(words, 1, count))
+    else
+      ok, value, kind = pcall(command, words)
+    end
   end
   if not ok then
+    check_memory(value)
     if stopping then
       stop()
     end
@@ -369,8 +410,11 @@ local function ran(...)
     return nil, value
   elseif kind == 3 then
     return nil  -- the null of RESP3
+  elseif kind == 4 then
+    stop()
   end
-  stop()
+  look()  -- the value is large
+  return value
 end
 
 function redis.call(...)
@@ -407,7 +451,12 @@ end
 
 function redis.error_reply(...)
   local made = single("err", ...)
-  local message = gsub(gsub(made.err, "^%-", ""), "[\r\n]+$", "")
+  local message = gsub(made.err, "^%-", "")
+  local stop = #message
+  while byte(message, stop) == 10 or byte(message, stop) == 13 do
+    stop = stop - 1
+  end
+  message = sub(message, 1, stop)
   made.err = find(message, " ", 1, true) and message or "ERR " .. message
   return made
 end
@@ -417,6 +466,7 @@ function redis.sha1hex(...)
   if select("#", ...) ~= 1 then
     fail("wrong number of arguments")
   end
+  look()
   return sha1(PLAIN[type(value)] and tostring(value) or "")
 end
 
@@ -439,7 +489,7 @@ function redis.log(...)
       words[#words + 1] = tostring(word)
     end
   end
-  log(floor(level), concat(words, " "))
+  log(floor(level), sub(concat(words, " "), 1, LONGEST_LINE))
 end
 
 function redis.setresp(...)
@@ -481,143 +531,30 @@ function redis.acl_check_cmd(...)
     if not PLAIN[type(words[at])] then
       fail("redis.acl_check_cmd() require strings or integers")
     end
+    words[at] = type(words[at]) == "number" and format("%.17g", words[at]) or words[at]
   end
-  if not acl_check(tostring(words[1])) then
+  local permitted = acl_check(unpack(words))
+  if permitted == nil then
     fail("Invalid command passed to redis.acl_check_cmd()")
   end
-  return true
+  return permitted
 end
 
 -- The environment
 
-local all_of_table = {}
 for name, one in pairs(table) do
-  all_of_table[name] = one
+  tables[name] = tables[name] or one
 end
 G.string = real[of_strings.__metatable].__index
-G.table = protect(all_of_table)
+G.table = protect(tables)
 G.math = protect(numbers)
 G.coroutine = protect(threads)
 G.redis = protect(redis)
 local resets = {}
-for name, one in pairs(libraries) do
-  G[name] = protect(one.functions)
-  resets[#resets + 1] = one.reset
-end
-
--- Replies, from Lua to RESP
-
-local NOT_AN_INTEGER = "-9223372036854775808"  -- what C makes of them
-
-local function integer(number)
-  if number ~= number or number >= 2 ^ 63 or number < -2 ^ 63 then
-    return NOT_AN_INTEGER
-  end
-  return format("%d", number)
-end
-
-local function one_line(value)
-  return (gsub(value, "[\r\n]", " "))
-end
-
-local encode
-
-local function encode_table(out, value, resp3, depth)
-  local field = rawget(value, "err")
-  if type(field) == "string" then
-    out[#out + 1] = "-" .. one_line(field) .. "\r\n"
-    return
-  end
-  field = rawget(value, "ok")
-  if type(field) == "string" then
-    out[#out + 1] = "+" .. one_line(field) .. "\r\n"
-    return
-  end
-  field = rawget(value, "double")
-  if type(field) == "number" then
-    local digits = field ~= field and "nan" or field == 1 / 0 and "inf" or field == -1 / 0 and "-inf"
-      or format("%.17g", field)
-    out[#out + 1] = resp3 and "," .. digits .. "\r\n" or "$" .. #digits .. "\r\n" .. digits .. "\r\n"
-    return
-  end
-  field = rawget(value, "map")
-  if type(field) == "table" then
-    local head, count = #out + 1, 0
-    out[head] = ""
-    for key, one in next, field do
-      encode(out, key, resp3, depth + 1)
-      encode(out, one, resp3, depth + 1)
-      count = count + 1
-    end
-    out[head] = resp3 and "%" .. count .. "\r\n" or "*" .. 2 * count .. "\r\n"
-    return
-  end
-  field = rawget(value, "set")
-  if type(field) == "table" then
-    local head, count = #out + 1, 0
-    out[head] = ""
-    for key in next, field do
-      encode(out, key, resp3, depth + 1)
-      count = count + 1
-    end
-    out[head] = (resp3 and "~" or "*") .. count .. "\r\n"
-    return
-  end
-  field = rawget(value, "big_number")
-  if type(field) == "string" then
-    local digits = one_line(field)
-    out[#out + 1] = resp3 and "(" .. digits .. "\r\n" or "$" .. #digits .. "\r\n" .. digits .. "\r\n"
-    return
-  end
-  field = rawget(value, "verbatim_string")
-  if type(field) == "table" then
-    local words, kind = rawget(field, "string"), rawget(field, "format")
-    if type(words) == "string" and type(kind) == "string" then
-      if resp3 then
-        words = sub(kind .. "   ", 1, 3) .. ":" .. words
-      end
-      out[#out + 1] = (resp3 and "=" or "$") .. #words .. "\r\n" .. words .. "\r\n"
-      return
-    end
-  end
-  local head, count = #out + 1, 0
-  out[head] = ""
-  while true do
-    local one = value[count + 1]
-    if one == nil then
-      break
-    end
-    count = count + 1
-    encode(out, one, resp3, depth + 1)
-  end
-  out[head] = "*" .. count .. "\r\n"
-end
-
-function encode(out, value, resp3, depth)
-  local kind = type(value)
-  if kind == "string" then
-    out[#out + 1] = "$" .. #value .. "\r\n" .. value .. "\r\n"
-  elseif kind == "number" then
-    out[#out + 1] = ":" .. integer(value) .. "\r\n"
-  elseif kind == "table" then
-    if depth > DEEPEST then
-      error("reached lua stack limit", 0)
-    end
-    encode_table(out, value, resp3, depth)
-  elseif kind == "boolean" and script_resp3 and resp3 then
-    out[#out + 1] = value and "#t\r\n" or "#f\r\n"
-  elseif kind == "boolean" and (value or script_resp3) then
-    out[#out + 1] = value and ":1\r\n" or ":0\r\n"
-  else
-    out[#out + 1] = resp3 and "_\r\n" or "$-1\r\n"
-  end
-end
-
--- The whole reply as bytes of RESP.
-local function encoded(value, resp3)
-  local out = {}
-  encode(out, value, resp3, 1)
-  return concat(out)
+for _, name in ipairs({ "bit", "cjson", "cmsgpack", "struct" }) do
+  local library = chunks[name](ieee)
+  G[name] = protect(library.functions)
+  resets[#resets + 1] = library.reset
 end
 
 -- Running
@@ -650,54 +587,52 @@ local function located(problem)
   return { message }
 end
 
+local function set_step(count)
+  step = count
+  sethook(hook, "", count)
+end
+
 local function clean()
   in_script = false
-  for at = 1, #proxies do
-    local proxy = proxies[at]
-    while true do
-      local key = next(proxy)
-      if key == nil then
-        break
-      end
-      rawset(proxy, key, nil)
-    end
-  end
   G.KEYS, G.ARGV = nil, nil
   for at = 1, #resets do
     resets[at]()
   end
-  if stopping then
-    sethook(hook, "", STEP)
-    stopping = false
+  if step ~= STEP then
+    set_step(STEP)
   end
+  stopping, out_of_memory = false, false
 end
 
 -- Run a script whose keys and arguments are in tables.  Returns a reply that needs no encoding; or
--- bytes of RESP and 1; or an error, 2, and the place of the error in the script.
+-- bytes of RESP and 1; or an error, 2, and the place of the error in the script; or an error and 3,
+-- if memory was lacking.
 local function run_with(script, resp3, keys, arguments)
   script_resp3 = false
   G.KEYS, G.ARGV = keys, arguments
   in_script = true
   local ok, value = xpcall(script, located)
   local kind = type(value)
-  if ok and kind == "table" or (script_resp3 and kind == "boolean") then
-    ok, value = pcall(encoded, value, resp3)
-    clean()
-    if ok then
-      return value, 1
-    end
-    return "ERR " .. tostring(value), 2
+  local encodes = ok and (kind == "table" or (script_resp3 and kind == "boolean"))
+  if encodes then
+    ok, value = pcall(encoded, value, resp3, script_resp3)
+    kind = type(value)
   end
+  local lacked = not ok and (out_of_memory or value == NO_MEMORY)
   clean()
-  if not ok then
-    if kind == "table" then
-      return value[1], 2, value[2]
+  if ok then
+    if encodes then
+      return value, 1
+    elseif kind == "function" or kind == "thread" or kind == "userdata" then
+      return nil
     end
-    return "ERR " .. tostring(value), 2
-  elseif kind == "function" or kind == "thread" or kind == "userdata" then
-    return nil
+    return value
+  elseif lacked then
+    return "ERR " .. NO_MEMORY, 3
+  elseif kind == "table" then
+    return value[1], 2, value[2]
   end
-  return value
+  return "ERR " .. tostring(value), 2
 end
 
 -- Run a script with the keys first, then its arguments.
@@ -719,7 +654,6 @@ local function compile(source)
   return compiled(source, "@user_script")
 end
 
-
 _G.debug = nil  -- lupa would add a traceback to errors
 sethook(hook, "", STEP)
-return run, run_with, compile, clean
+return run, run_with, compile, clean, set_step

@@ -267,7 +267,7 @@ end
 
 local function checked(ok, ...)
   if not ok then
-    error((...), 3)
+    error((...), ... == "not enough memory" and 0 or 3)
   end
   return ...
 end
