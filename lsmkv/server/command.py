@@ -85,7 +85,7 @@ class Command:
         latencies.add(nanoseconds)
 
     def add_time(self, nanoseconds: int) -> None:
-        """A call took longer than was noted: its script went on in a thread."""
+        """A call took longer than was noted: it went on in a thread."""
         if self.latencies is not None:
             self.latencies.total += nanoseconds
 

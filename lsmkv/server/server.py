@@ -103,7 +103,6 @@ class Server:
 
         ``password`` is that of the user ``default``.  ``acl_file`` is a file of users, as Redis has
         it, which ``start`` reads; it may be used instead of ``password``.
-
         ``max_disk`` is a limit in bytes, or text such as ``"10gb"``, for the store's size on disk.
         Beyond it keys are evicted by ``maxmemory_policy``, or commands that make the store grow are
         refused.
@@ -116,7 +115,6 @@ class Server:
         process of their own; ``"off"``, nowhere.  A list of SHA-1, in hexadecimal digits, lets
         these run inline, and refuses others.  By default scripts run inline, but in a process of
         their own if ``host`` is an address that other machines reach.
-
         ``metrics_port`` is a port of ``host`` that answers HTTP requests for ``/metrics``, for
         Prometheus, without a password.  ``queues`` are the names of keys whose length is shown
         there; without any, the queues of Celery, RQ, Dramatiq and Huey are found.
@@ -169,9 +167,9 @@ class Server:
             protected_mode=protected_mode,
             maxclients=maxclients,
             timeout=timeout,
+            scripts=ScriptChoice.of(scripts, host),
             max_disk=max_disk if isinstance(max_disk, int) else parse_size(max_disk),
             eviction=maxmemory_policy,
-            scripts=ScriptChoice.of(scripts, host),
         )
         self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []

@@ -46,6 +46,7 @@ class Service(ABC):
         self.table = table
         self.settings = settings
         self.users = Users(table, settings)
+        self._password = settings.password
         self.acl_log = AclLog(settings)
         self.sessions: dict[int, Session] = {}
         self.channels = Channels()
@@ -79,8 +80,6 @@ class Service(ABC):
         self.busy: Evaluation | None = None
         """The script that runs in a thread.  Until it ends no command runs, and no tick is written.
         """
-        self._password = settings.password
-        """The password that the user ``default`` has."""
         self._apply_settings()
         settings.on_change.append(self._apply_settings)
         space.events.send = self.announce
@@ -91,10 +90,11 @@ class Service(ABC):
         """Schedules a call of a function in the next tick."""
 
     def _apply_settings(self) -> None:
-        self.space.events.select(self.settings.events)
-        if self.settings.password != self._password:
-            self._password = self.settings.password
-            self.users.set_password(self._password)
+        settings = self.settings
+        self.space.events.select(settings.events)
+        if settings.password != self._password:
+            self._password = settings.password
+            self.users.set_password(settings.password)
             self.apply_rights()
 
     @property

@@ -85,16 +85,16 @@ def serve(
     ),
     maxclients: int = option(10_000, "N", "The most connections at once.", min=1),
     timeout: int = option(0, "SECONDS", "Disconnect idle clients; 0: never.", min=0),
+    scripts: str | None = option(
+        None,
+        "inline|process|off|FILE",
+        "Where scripts run, or a list of the SHA-1 of those that may.",
+    ),
     max_disk: str = option(
         "0", "SIZE", "Evict keys, or refuse writes, beyond this size: such as 10gb; 0: no limit."
     ),
     maxmemory_policy: str = option(
         "noeviction", "POLICY", "Which keys are evicted, as in Redis: such as allkeys-lru."
-    ),
-    scripts: str | None = option(
-        None,
-        "inline|process|off|FILE",
-        "Where scripts run, or a list of the SHA-1 of those that may.",
     ),
     raw: bool = flag("Serve an ordinary store's keys as strings.", "--raw"),
     read_only: bool = flag("Write nothing, and follow the store's writer.", "--read-only"),
@@ -153,9 +153,9 @@ def serve(
         raw=raw,
         read_only=read_only,
         refresh_seconds=refresh,
+        scripts=scripts if scripts in (None, "inline", "process", "off") else _listed(scripts),
         metrics_port=metrics_port,
         queues=[name for name in queues.split(",") if name],
-        scripts=scripts if scripts in (None, "inline", "process", "off") else _listed(scripts),
     )
     file = _configs.pop() if config is not None else None
     log_to(logfile, log_json)
@@ -189,6 +189,12 @@ def serve(
         say(f"{directory} is closed")
 
 
+def _listed(path: str) -> list[str]:
+    """The words of a file, one on each line, without comments."""
+    with open(path, encoding="utf-8") as lines:
+        return [word for line in lines if (word := line.partition("#")[0].strip())]
+
+
 def _reload(server: Server, file: ConfigFile | None) -> None:
     """Read the configuration and the certificates again; what fails is logged."""
     _log.info("reloading: SIGHUP was received")
@@ -203,12 +209,6 @@ def _reload(server: Server, file: ConfigFile | None) -> None:
 def _remark(remarks: list[str]) -> None:
     for remark in remarks:
         _log.warning("configuration: %s", remark)
-
-
-def _listed(path: str) -> list[str]:
-    """The words of a file, one on each line, without comments."""
-    with open(path, encoding="utf-8") as lines:
-        return [word for line in lines if (word := line.partition("#")[0].strip())]
 
 
 def _mode(text: str | None) -> int | None:
