@@ -228,41 +228,12 @@ def _huey(role: str, queue: Any) -> None:
         queue.create_consumer(workers=2, periodic=False, backoff=1.0).run()
 
 
-def saq(role: str, port: int) -> None:
-    """A worker with two jobs at once, which are tried again."""
-    import asyncio
-
-    from saq import Queue, Worker
-
-    queue = Queue.from_url(f"redis://127.0.0.1:{port}")
-
-    async def run(context: Any, *, job: str) -> None:
-        await asyncio.to_thread(work_on, job)
-
-    async def note(context: Any) -> None:
-        if context["job"].status == "complete":
-            journal.write("gone", context["job"].kwargs["job"])
-
-    if role == "produce":
-        options: Any = {"timeout": PATIENCE, "retries": 100}
-        with asyncio.Runner() as runner:
-            produce(
-                lambda job: runner.run(queue.enqueue("run", job=job, key=job, **options)),
-                lambda: int(runner.run(queue.count("queued"))),
-            )
-    else:
-        timers: Any = {"schedule": 1, "worker_info": 10, "sweep": 2, "abort": 10}
-        worker = Worker(queue, [("run", run)], concurrency=2, timers=timers, after_process=note)
-        asyncio.run(worker.start())
-
-
 LIBRARIES = {
     "celery": celery,
     "rq": rq,
     "dramatiq": dramatiq,
     "huey": huey,
     "huey_priority": huey_priority,
-    "saq": saq,
 }
 
 if __name__ == "__main__":
