@@ -18,7 +18,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from lsmkv.server.encoding import EXPIRY, KEY, U32, Entry, element_ranges, successor
+from lsmkv.server.encoding import EXPIRY, KEY, STRING, U32, Entry, element_ranges, successor
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.settings import Settings
 from lsmkv.server.usage import Usage
@@ -159,4 +159,4 @@ class Eviction:
             space.usage.forget(name)
         space.evicted += 1
         space.announce("e", "evicted", database, key)
-        return size + max(stored, _ELEMENT * entry.size)
+        return size + max(stored, entry.size * (1 if entry.kind == STRING else _ELEMENT))

@@ -173,14 +173,13 @@ class Settings:
 
     def shown(self) -> dict[str, str]:
         """Every setting with its value as text."""
-        return {**_ALWAYS, **self.fixed, **self.changeable()}
+        return {**_ALWAYS, **self.fixed, **self.changeable(), "aclfile": self.acl_file}
 
     def changeable(self) -> dict[str, str]:
         """The settings that may change while the server runs, with their values as text."""
         numbers = {name: str(getattr(self, one.attribute)) for name, one in _NUMBERS.items()}
         return {
             **numbers,
-            "aclfile": self.acl_file,
             "appendfsync": self.appendfsync,
             "loglevel": self.log_level,
             "maxmemory-policy": self.eviction,

@@ -11,6 +11,7 @@ from lsmkv.server.settings import ALIASES, Settings
 from lsmkv.tools.output import open_output
 
 _OPTIONS = {
+    "aclfile": "acl_file",
     "appendfsync": "appendfsync",
     "bind": "host",
     "dir": "directory",

@@ -91,7 +91,7 @@ def test_the_program_of_a_library_does_its_job(library: str, tmp_path: Path) -> 
 
 
 def test_the_unit_starts_the_server_in_its_directory() -> None:
-    (text,) = re.findall(r"(?ms)^```ini\n(.*?)^```", PAGE)
+    (text, _) = re.findall(r"(?ms)^```ini\n(.*?)^```", PAGE)
     unit = configparser.ConfigParser()
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read_string(text)
@@ -99,3 +99,13 @@ def test_the_unit_starts_the_server_in_its_directory() -> None:
     assert program.endswith("/lsmkv")
     assert words[1].startswith(f"/var/lib/{unit['Service']['StateDirectory']}/")
     parsed_command(words)
+
+
+def test_a_worker_of_rq_is_started_again() -> None:
+    (text,) = blocks("RQ", "ini", 6379)
+    unit = configparser.ConfigParser()
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string(text)
+    assert unit["Service"]["Restart"] == "always"
+    command = re.findall(r"(?m)^\$ (rq worker .*)$", section(PAGE, "RQ"))[0]
+    assert unit["Service"]["ExecStart"].endswith(f"/{command}")

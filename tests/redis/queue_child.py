@@ -201,7 +201,40 @@ def dramatiq(role: str, port: int) -> None:
         worker.stop()
 
 
-LIBRARIES = {"celery": celery, "rq": rq, "dramatiq": dramatiq}
+def huey(role: str, port: int) -> None:
+    """A consumer with two threads, whose jobs leave the queue before they run."""
+    from huey import RedisHuey
+
+    queue = RedisHuey("kills", port=port, results=False)
+    _huey(role, queue)
+
+
+def huey_priority(role: str, port: int) -> None:
+    """The same with a sorted set."""
+    from huey import PriorityRedisHuey
+
+    _huey(role, PriorityRedisHuey("kills", port=port, results=False))
+
+
+def _huey(role: str, queue: Any) -> None:
+    def run(job: str) -> None:
+        work_on(job)
+        journal.write("gone", job)
+
+    task = queue.task(name="run")(run)
+    if role == "produce":
+        produce(task, queue.pending_count)
+    else:
+        queue.create_consumer(workers=2, periodic=False, backoff=1.0).run()
+
+
+LIBRARIES = {
+    "celery": celery,
+    "rq": rq,
+    "dramatiq": dramatiq,
+    "huey": huey,
+    "huey_priority": huey_priority,
+}
 
 if __name__ == "__main__":
     # Also for a worker of RQ, which imports the module that has the job.

@@ -1,4 +1,4 @@
-"""Celery, RQ and Dramatiq while their server and their workers are killed, again and again.
+"""Task queues while their server and their workers are killed, again and again.
 
     python tests/redis/queue_kills.py [--kills N] [--on lsmkv,redis] [LIBRARY ...]
 

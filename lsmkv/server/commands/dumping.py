@@ -73,14 +73,14 @@ def dump(session: Session, args: list[bytes]) -> Reply:
         raise CommandError("ERR a Bloom filter cannot be dumped: Redis has no form for it")
     if entry.fields_expire:
         raise CommandError("ERR a hash whose fields expire cannot be dumped: not in Redis 7.0")
-    parts = [bytes((_TYPES[entry.kind],)), *_contents(session, args[1], entry)]
+    parts = [bytes((_TYPES[entry.kind],)), *_contents(session, entry)]
     data = b"".join(parts) + _VERSION.to_bytes(2, "little")
     return data + crc64(data).to_bytes(8, "little")
 
 
-def _contents(session: Session, key: bytes, entry: Entry) -> Iterator[bytes]:
+def _contents(session: Session, entry: Entry) -> Iterator[bytes]:
     if entry.kind == STRING:
-        yield encoded_string(session.space.string(session.database, key) or b"")
+        yield encoded_string(session.space.content(entry))
         return
     if entry.kind == STREAM:
         yield from _stream_contents(Stream(session.space.records, entry))

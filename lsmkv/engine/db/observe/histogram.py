@@ -60,8 +60,12 @@ class Histogram:  # noqa: PLW1641 - it changes, so it has no hash
 
     def add(self, nanoseconds: int) -> None:
         """Count a duration.  O(1)."""
-        self._counts[bucket_of(nanoseconds)] += 1
         self.total += nanoseconds
+        if _EXACT <= nanoseconds <= _LONGEST:  # as bucket_of, without a call
+            shift = nanoseconds.bit_length() - 6
+            self._counts[_PARTS * shift + (nanoseconds >> shift)] += 1
+        else:
+            self._counts[bucket_of(nanoseconds)] += 1
 
     @property
     def count(self) -> int:
@@ -128,12 +132,11 @@ def bucket_of(nanoseconds: int) -> int:
     >>> bucket_of(63), bucket_of(64), bucket_of(65), bucket_of(66)
     (63, 64, 64, 65)
     """
-    if nanoseconds < _EXACT:
-        return max(0, nanoseconds)
-    if nanoseconds > _LONGEST:  # noqa: PLR1730 - min() takes as long as the rest
-        nanoseconds = _LONGEST
-    shift = nanoseconds.bit_length() - 6
-    return _PARTS * shift + (nanoseconds >> shift)
+    value = max(0, min(nanoseconds, _LONGEST))
+    if value < _EXACT:
+        return value
+    shift = value.bit_length() - 6
+    return _PARTS * shift + (value >> shift)
 
 
 def largest_in(bucket: int) -> int:
