@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 try:
     import resource
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
+
+system: Any = os
+"""``os``, with what not every system has."""
 
 
 def resident() -> int:
@@ -16,7 +20,9 @@ def resident() -> int:
     and 0 where it reports nothing."""
     try:
         with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            pages = int(file.read().split()[1])
+            size: int = pages * system.sysconf("SC_PAGE_SIZE")
+            return size
     except (OSError, ValueError, IndexError):
         return peak()
 
@@ -32,6 +38,7 @@ def peak() -> int:
 def installed() -> int:
     """The bytes of memory of the machine; 0 where the system does not report them."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        size: int = system.sysconf("SC_PAGE_SIZE") * system.sysconf("SC_PHYS_PAGES")
+        return size
     except (AttributeError, OSError, ValueError):
         return 0

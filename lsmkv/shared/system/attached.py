@@ -15,7 +15,7 @@ from importlib import import_module
 from io import BufferedReader
 from typing import Any, Final, Never
 
-from lsmkv.shared.system.detached import OTHER, above_the_first, reap, spawn
+from lsmkv.shared.system.detached import OTHER, above_the_first, reap, signals, spawn
 
 _LOOK_EVERY: Final = 500
 """Milliseconds after which the process looks whether its parent has ended."""
@@ -57,12 +57,12 @@ class Attached:
         if not pid:
             return 0, ""
         try:
-            os.kill(pid, signal.SIGKILL)  # without effect if it is ending by itself
+            os.kill(pid, signals.SIGKILL)  # without effect if it is ending by itself
         except ProcessLookupError:
             pass  # this program waits for all of its children itself
         self.connection.close()
         status = reap(pid)
-        if status is None or status == -signal.SIGKILL:
+        if status is None or status == -signals.SIGKILL:
             return 0, ""
         if status == OTHER:
             return status, f"{self.program} is a Python of another version"
