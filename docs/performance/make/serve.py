@@ -126,7 +126,7 @@ def process_arguments(port: int, folder: str) -> list[str]:
     return [*lsmkv_arguments(port, folder), "--scripts", "process"]
 
 
-_BOTH: dict[str, Callable[[int, str], list[str]]] = {
+BOTH: dict[str, Callable[[int, str], list[str]]] = {
     "redis": redis_arguments,
     "lsmkv": lsmkv_arguments,
 }
@@ -186,7 +186,7 @@ def running(
 def compare(rounds: int, requests: int) -> dict[str, Runs]:
     """Both servers in turn."""
     found: dict[str, Runs] = {"redis": {}, "lsmkv": {}}
-    with running(_BOTH) as (ports, clients):
+    with running(BOTH) as (ports, clients):
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
             for pipeline in (1, 16):
@@ -203,7 +203,7 @@ def compare(rounds: int, requests: int) -> dict[str, Runs]:
 def scripts_per_second(rounds: int, requests: int) -> list[list[str]]:
     """A row for each script: runs a second in Redis, in the server, and in a process."""
     found: dict[tuple[str, str], list[float]] = {}
-    with running(_BOTH | {"process": process_arguments}) as (ports, clients):
+    with running(BOTH | {"process": process_arguments}) as (ports, clients):
         for number in range(rounds):
             say(f"scripts, round {number + 1} of {rounds}")
             for script, (source, share) in _SCRIPTS.items():
@@ -222,7 +222,7 @@ def jobs_per_second(rounds: int, jobs: int) -> dict[str, dict[str, list[float]]]
     """What each task queue does with each server, in turn: one figure for each round."""
     found: dict[str, dict[str, list[float]]] = {}
     script = str(Path(__file__).with_name("queue_jobs.py"))
-    with running(_BOTH) as (ports, _):
+    with running(BOTH) as (ports, _):
         for number in range(rounds):
             say(f"task queues, round {number + 1} of {rounds}")
             for library, times in _LIBRARIES.items():

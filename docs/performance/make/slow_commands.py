@@ -8,6 +8,7 @@ ping waited, and how long the command took, for the fifty slowest.  It needs red
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Annotated, NamedTuple
 import redis
 import typer
 from page_parts import table
-from serve import both
+from serve import BOTH, running
 
 from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.console import say
@@ -123,7 +124,7 @@ def fill(client: redis.Redis, members: int, size: int) -> None:
     client.set("string", b"\x55" * size)
 
 
-def waits(client: redis.Redis, port: int, request: list[bytes]) -> Waits:
+def waits(port: int, request: list[bytes]) -> Waits:
     """Send a request while another client pings."""
     longest, ended = 0.0, False
     began = threading.Event()
@@ -137,28 +138,25 @@ def waits(client: redis.Redis, port: int, request: list[bytes]) -> Waits:
                 longest = max(longest, time.perf_counter() - start)
                 began.set()
 
-    client.connection_pool.disconnect()
-    connection = client.connection_pool.get_connection()
+    words = b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in request)
     pinging = threading.Thread(target=ping)
-    pinging.start()
-    began.wait()
-    start = time.perf_counter()
-    connection.send_packed_command(connection.pack_command(*request))
-    try:
-        # The reply is read as bytes: to parse a million members would delay the pings.
-        connected = connection._sock
-        connected.settimeout(600)
-        connected.recv(1 << 20)
-        taken = time.perf_counter() - start
-        connected.settimeout(0.5)
-        with contextlib.suppress(TimeoutError):
-            while connected.recv(1 << 20):
-                pass
-    finally:
-        ended = True
-        pinging.join()
-        connection.disconnect()
-        client.connection_pool.release(connection)
+    with socket.create_connection(("127.0.0.1", port)) as connected:
+        pinging.start()
+        began.wait()
+        start = time.perf_counter()
+        try:
+            connected.sendall(b"*%d\r\n%b" % (len(request), words))
+            # The reply is read as bytes: to parse a million members would delay the pings.
+            connected.settimeout(600)
+            connected.recv(1 << 20)
+            taken = time.perf_counter() - start
+            connected.settimeout(0.5)
+            with contextlib.suppress(TimeoutError):
+                while connected.recv(1 << 20):
+                    pass
+        finally:
+            ended = True
+            pinging.join()
     return Waits(longest * 1000, taken * 1000)
 
 
@@ -169,14 +167,14 @@ def main(
 ) -> None:
     """Measure both servers, and write a table of the fifty slowest commands."""
     found: dict[str, dict[str, Waits]] = {}
-    with both() as (ports, clients):
+    with running(BOTH) as (ports, clients):
         for name, client in clients.items():
             fill(client, members, size)
             for line in _COMMANDS.strip().splitlines():
                 words = [word.encode() for word in line.split()]
                 words = [b"\x55" * size if word == b"@" else word for word in words]
                 words = [_SCRIPT.encode() if word == b"@script" else word for word in words]
-                found.setdefault(line, {})[name] = waits(client, ports[name], words)
+                found.setdefault(line, {})[name] = waits(ports[name], words)
     rows = sorted(found.items(), key=lambda one: -one[1]["lsmkv"].longest_ping)[:50]
     about = f"{machine('.')['processor']}; {members:,} members, {size:,} bytes; milliseconds."
     head = ("command", "Redis: others wait", "lsmkv: others wait", "Redis takes", "lsmkv takes")
