@@ -17,6 +17,7 @@ ARGUED: dict[str, str] = {
     "server/scripts/frames.py": "its last branch takes any byte, so no place is tried twice;"
     " each of the others reads to the end of what it takes;"
     " the marks of a bracket are read once for each ]",
+    "server/hyperloglog.py": "what it refers to is one byte, which is tried three times at most",
     "server/quoting.py": "the next match begins where the last one ended,"
     " and a failed one is the last",
 }
