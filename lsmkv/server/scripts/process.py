@@ -79,7 +79,8 @@ class ScriptProcess:
     def _send_on(self) -> None:
         try:
             while self._unsent:
-                self._unsent = self._unsent[self._socket.send(self._unsent) :]
+                sent = self._socket.send(self._unsent)  # mypyc would call it twice in the slice
+                self._unsent = self._unsent[sent:]
         except BlockingIOError:
             pass
         except OSError:
