@@ -784,6 +784,31 @@ def test_no_attribute_is_a_word_of_the_c_compiler() -> None:
     assert attributes_that_c_reserves(ast.parse("self._thread = 1")) == [1]
 
 
+def writes_in_slices(tree: ast.Module) -> list[int]:
+    """The lines where the bound of a slice is a call that sends or writes."""
+    return [
+        call.lineno
+        for part in ast.walk(tree)
+        if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Slice)
+        for call in ast.walk(part.slice)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("recv", "recv_into", "read", "readinto", "send", "write")
+    ]
+
+
+def test_no_slice_writes() -> None:
+    """mypyc 2.4 evaluates the bounds of a slice of a memoryview twice."""
+    found = {
+        module: lines
+        for module, tree in SOURCES.items()
+        if module.startswith(("lsmkv.engine.db.", "lsmkv.files.", "lsmkv.server."))
+        and (lines := writes_in_slices(tree))
+    }
+    assert found == {}
+    assert writes_in_slices(ast.parse("view = view[socket.send(view):]")) == [1]
+
+
 def methods_of_exceptions(tree: ast.Module) -> list[int]:
     """The lines of methods and properties of exceptions, but for those of every object."""
     return [
