@@ -144,7 +144,7 @@ def is_one_reply(data: bytes) -> bool:
     at, left = 0, 1
     while left:
         end = data.find(b"\r\n", at)
-        if end < 0:
+        if end <= at:  # compiled, a slice that begins behind its end raises
             return False
         mark, line = data[at : at + 1], data[at + 1 : end]
         at, left = end + 2, left - 1
@@ -158,7 +158,7 @@ def is_one_reply(data: bytes) -> bool:
         if mark in (b"$", b"="):
             if length >= 0:
                 at += length + 2
-                if data[at - 2 : at] != b"\r\n":
+                if at > len(data) or data[at - 2 : at] != b"\r\n":
                     return False
         elif mark in (b"*", b"~"):
             left += max(length, 0)

@@ -41,6 +41,8 @@ def test_one_reply_is_told_from_any_part_of_it(reply: object, resp3: bool) -> No
     [
         b"$5\r\nab\r\n\r\n",
         b"$-2\r\n",
+        b"$9999\r\n",
+        b"*2\r\n:1\r\n\r\n",
         b"$1x\r\na\r\n",
         b"*99999999999\r\n",
         b"+a\nb\r\n",
