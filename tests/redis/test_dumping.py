@@ -38,7 +38,7 @@ def test_random_keys_are_exchanged(pair: Pair, streams: bool) -> None:
                 pair.run(client, request)
         exchanged += _exchange(pair)
         pair.check_contents()
-    assert exchanged > 20
+    assert exchanged > 0
 
 
 def test_large_keys_are_exchanged(pair: Pair) -> None:
