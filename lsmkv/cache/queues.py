@@ -124,15 +124,17 @@ def admit(step: Step, name: bytes, side: Side | None) -> None:
     ``side`` is where it was pushed, to a queue that has an entry; else None.
     """
     found = queue_of(name)
-    bounds = None if found is None else step.get(found[0])
-    if found is None or bounds is None:
+    if found is None:
         return
-    at = found[1]
+    key, at = found
+    bounds = step.get(key)
+    if bounds is None:
+        return
     front, back = _parts(bounds, len(at))
     open_front, open_back = _open(len(at))
     if (side == "back" and back == open_back) or (side == "front" and front == open_front):
         return
-    step.put(found[0], min(front, at) + max(back, at))
+    step.put(key, min(front, at) + max(back, at))
 
 
 def _open(size: int) -> tuple[bytes, bytes]:

@@ -641,22 +641,23 @@ class Keyspace:
         due = self.expiry.take_due(now, limit)
         for expires, id_, key in due:
             database = by_id.get(id_)
-            record = None if database is None else self.records.get(database.prefix + key)
-            if database is not None and record is not None:
-                entry = Entry.decode(record)
-                if entry.expires == expires:
-                    self._discount(database, expires)
-                    entry.expires = 0  # its place in the queue is taken already
-                    self._expire(database, key, entry)
+            entry = None if database is None else self._stored(database, key)
+            if database is not None and entry is not None and entry.expires == expires:
+                self._discount(database, expires)
+                entry.expires = 0  # its place in the queue is taken already
+                self._expire(database, key, entry)
         hashes = self.field_expiry.take_due(now, limit)
         for expires, id_, key in hashes:
             database = by_id.get(id_)
-            record = None if database is None else self.records.get(database.prefix + key)
-            if database is not None and record is not None:
-                entry = Entry.decode(record)
-                if entry.fields_expire == expires:
-                    self._expire_fields(database, key, entry, limit)
+            entry = None if database is None else self._stored(database, key)
+            if database is not None and entry is not None and entry.fields_expire == expires:
+                self._expire_fields(database, key, entry, limit)
         return max(len(due), len(hashes))
+
+    def _stored(self, database: Database, key: bytes) -> Entry | None:
+        """The entry of a key, also of one that has expired."""
+        record = self.records.get(database.prefix + key)
+        return None if record is None else Entry.decode(record)
 
     def _expire_fields(
         self, database: Database, key: bytes, entry: Entry, limit: int = MAX_INT
