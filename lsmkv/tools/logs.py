@@ -6,6 +6,8 @@ import datetime
 import json
 import logging
 import logging.handlers
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _LEVELS = {
     "debug": logging.DEBUG,
@@ -16,8 +18,9 @@ _LEVELS = {
 """The levels by Redis' names."""
 
 
-def log_to(file: str, as_json: bool) -> None:
-    """Log to a file, or to stderr if its name is empty.
+@contextmanager
+def logging_to(file: str, as_json: bool) -> Iterator[None]:
+    """Log to a file, or to stderr if its name is empty, until the block ends.
 
     A file that was moved away, as by logrotate, is opened again.  Raises ``OSError`` if it cannot
     be opened.
@@ -26,12 +29,25 @@ def log_to(file: str, as_json: bool) -> None:
     if file:
         handler = logging.handlers.WatchedFileHandler(file, encoding="utf-8", errors="replace")
     handler.setFormatter(_Json() if as_json else _Text())
-    logging.getLogger("lsmkv").handlers.clear()  # warnings that are held until a command ends
-    logging.getLogger().addHandler(handler)
+    root, ours = logging.getLogger(), logging.getLogger("lsmkv")
+    levels, held = (root.level, ours.level), list(ours.handlers)
+    ours.handlers.clear()  # warnings that are held until a command ends
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+        ours.handlers[:] = held
+        root.setLevel(levels[0])
+        ours.setLevel(levels[1])
 
 
 def set_level(name: str) -> None:
-    """Log from this level on: ``debug``, ``verbose``, ``notice`` or ``warning``."""
+    """Log from this level on: ``debug``, ``verbose``, ``notice`` or ``warning``.
+
+    It holds until the block of ``logging_to`` ends.
+    """
     logging.getLogger().setLevel(logging.WARNING)
     logging.getLogger("lsmkv").setLevel(_LEVELS[name])
 

@@ -15,7 +15,7 @@ from typer import BadParameter
 
 from lsmkv.tools.arguments import Directory
 from lsmkv.tools.console import guarded, needing, say, write_json
-from lsmkv.tools.logs import log_to, set_level
+from lsmkv.tools.logs import logging_to, set_level
 from lsmkv.tools.options import choice, flag, option
 
 if TYPE_CHECKING:
@@ -158,11 +158,6 @@ def serve(
         queues=[name for name in queues.split(",") if name],
     )
     file = _configs.pop() if config is not None else None
-    log_to(logfile, log_json)
-    server.settings.on_change.append(lambda: set_level(server.settings.log_level))
-    set_level(server.settings.log_level)
-    if file is not None:
-        _remark(file.configure(server.settings))
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -183,8 +178,13 @@ def serve(
         finally:
             await server.stop()
 
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
-        runner.run(run())
+    with logging_to(logfile, log_json):
+        server.settings.on_change.append(lambda: set_level(server.settings.log_level))
+        set_level(server.settings.log_level)
+        if file is not None:
+            _remark(file.configure(server.settings))
+        with asyncio.Runner(loop_factory=_new_loop) as runner:
+            runner.run(run())
     if not as_json:
         say(f"{directory} is closed")
 

@@ -5,25 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from lsmkv.tools.logs import log_to, set_level
-
-
-@pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
-    root, ours = logging.getLogger(), logging.getLogger("lsmkv")
-    before = (root.level, list(root.handlers), ours.level, list(ours.handlers))
-    yield
-    for handler in set(root.handlers) - set(before[1]):
-        handler.close()
-    root.setLevel(before[0])
-    root.handlers[:] = before[1]
-    ours.setLevel(before[2])
-    ours.handlers[:] = before[3]
+from lsmkv.tools.logs import logging_to, set_level
 
 
 def log_something() -> None:
@@ -37,9 +21,9 @@ def log_something() -> None:
 
 
 def test_lines_of_text(tmp_path: Path) -> None:
-    log_to(str(tmp_path / "log"), as_json=False)
-    set_level("notice")
-    log_something()
+    with logging_to(str(tmp_path / "log"), as_json=False):
+        set_level("notice")
+        log_something()
     lines = (tmp_path / "log").read_text().splitlines()
     time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[-+]\d\d:\d\d"
     assert re.fullmatch(f"{time} INFO 127.0.0.1:5 nobody", lines[0])
@@ -50,11 +34,11 @@ def test_lines_of_text(tmp_path: Path) -> None:
 
 
 def test_objects_a_line(tmp_path: Path) -> None:
-    log_to(str(tmp_path / "log"), as_json=True)
-    set_level("warning")
-    log_something()
-    set_level("verbose")
-    log_something()
+    with logging_to(str(tmp_path / "log"), as_json=True):
+        set_level("warning")
+        log_something()
+        set_level("verbose")
+        log_something()
     found = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [(one["level"], one["client"], one["message"]) for one in found] == [
         ("warning", None, "no client"),
@@ -68,9 +52,20 @@ def test_objects_a_line(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_moved_is_opened_again(tmp_path: Path) -> None:
-    log_to(str(tmp_path / "log"), as_json=True)
-    set_level("warning")
-    log_something()
-    (tmp_path / "log").rename(tmp_path / "log.1")
-    log_something()
+    with logging_to(str(tmp_path / "log"), as_json=True):
+        set_level("warning")
+        log_something()
+        (tmp_path / "log").rename(tmp_path / "log.1")
+        log_something()
     assert (tmp_path / "log").read_text().count("no client") == 1
+
+
+def test_logging_ends_with_the_block(tmp_path: Path) -> None:
+    root, ours = logging.getLogger(), logging.getLogger("lsmkv")
+    before = (root.level, list(root.handlers), ours.level, list(ours.handlers))
+    with logging_to(str(tmp_path / "log"), as_json=False):
+        set_level("verbose")
+        assert ours.level == logging.DEBUG
+    log_something()
+    assert (tmp_path / "log").read_text() == ""
+    assert (root.level, list(root.handlers), ours.level, list(ours.handlers)) == before
