@@ -43,6 +43,7 @@ from lsmkv.server.encoding import (
     TWO_U64,
     U32,
     U64,
+    VERSIONED,
     Entry,
     element_prefix,
     field_order_prefix,
@@ -136,7 +137,8 @@ class _Checker:
                 yield f"The keys of a database in use are queued to be swept: {prefix!r}."
             if prefix[:1] == GROUP:
                 self._garbage |= {ELEMENT + group[:8] for _, group in self._scan(prefix)}
-        self._garbage |= {ELEMENT + name[len(STAGED) :] for name, _ in self._scan(STAGED)}
+        for name, _ in self._scan(STAGED):
+            self._garbage |= {kind + name[len(STAGED) :] for kind in VERSIONED}
         if expected != behind:
             yield f"The garbage queue ends with {expected}, but its record says {behind}."
 

@@ -56,7 +56,8 @@ class Command:
     noscript: bool = False
     """Whether scripts may not call it."""
     gives_way: bool = False
-    """Whether it goes on in a thread if it takes long: a read that makes no cursor, or SORT."""
+    """Whether it goes on in a thread if it takes long: a read that makes no cursor, or a write that
+    may change many elements."""
     stages: bool = False
     """Whether it waits while a long string that it stores, or changes, is written in steps."""
     runs_script: bool = False

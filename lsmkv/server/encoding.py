@@ -29,7 +29,7 @@ IMPORT: Final = b"!i"
 SCRIPT: Final = b"!s"
 """+ SHA-1 in hexadecimal digits -> ``l`` (loaded) or ``e`` (evaluated), the script."""
 STAGED: Final = b"!w"
-"""+ version (8) -> nothing: the chunks of a string that no key has yet."""
+"""+ version (8) -> nothing: records stand under this version, which no key has yet."""
 CURSOR: Final = b"c"
 """+ cursor mod 2^16 (2) -> cursor (8), length of scope (4), scope, position."""
 ELEMENT: Final = b"e"
@@ -50,6 +50,8 @@ GROUP: Final = b"s"
 """+ version of a stream (8) + name -> a consumer group: see ``consumer_group.py``."""
 RANKED: Final = b"z"
 """+ version (8) + ordered score (8) + member -> nothing, or ``-`` if the score is -0.0."""
+VERSIONED: Final = (ELEMENT, FIELD_TIME, FIELD_ORDER, RANKED, GROUP)
+"""What is followed by a version."""
 
 STRING: Final = 1
 HASH: Final = 2

@@ -20,6 +20,7 @@ from lsmkv.server.command import Command, Table
 from lsmkv.server.eviction import Eviction
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.long_reads import LongReads
+from lsmkv.server.long_writes import LongWrites, changes_keys
 from lsmkv.server.quoting import quoted
 from lsmkv.server.records import TooLong
 from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, encode
@@ -72,6 +73,7 @@ class Engine(Service):
         self.evaluator: Evaluator = IsolatedEvaluator(self) if isolated else Evaluator(self)
         self.scripts = self.evaluator
         self.reads = LongReads(self)
+        self.writes = LongWrites(self)
         self.eviction = Eviction(space, settings)
         settings.on_change.append(self.eviction.apply_settings)
         self.staging = Staging(self)
@@ -131,6 +133,7 @@ class Engine(Service):
             or not found.accepts(len(request))
             or (found.subcommands and len(request) > 1)
             or self.pause.active
+            or self.writes.active
             or self.is_busy()
         ):
             found = self._checked(session, found, request)
@@ -237,10 +240,14 @@ class Engine(Service):
         return reply
 
     def _give_way(self, session: Session, found: Command, request: list[bytes]) -> Reply:
-        """Run a read that takes long in a thread."""
+        """Run a command that takes long in a thread."""
         self.space.records.deadline = math.inf
         try:
-            if self.reads.begin(session, found, request):
+            if changes_keys(found, request):
+                left = self.writes.begin(session, found, request)
+            else:
+                left = self.reads.begin(session, found, request)
+            if left:
                 return NO_REPLY
         except (Error, OSError) as error:
             return CommandError(f"ERR {type(error).__name__}: {error}")
@@ -290,6 +297,10 @@ class Engine(Service):
             return None
         if self.pause.active and self.pause.postpones(
             session, found, partial(self._run_postponed, session, request)
+        ):
+            return None
+        if self.writes.active and self.writes.postpones(
+            session, found, request, partial(self._run_postponed, session, request)
         ):
             return None
         if session.queued is not None and "control" not in found.flags:

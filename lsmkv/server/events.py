@@ -71,6 +71,10 @@ class Events:
         if kind in self.classes:
             self._noted.append(_Event(writes, name, database, key))
 
+    def take(self, other: Events) -> None:
+        """Note the events of a command that ran elsewhere."""
+        self._noted += other._noted
+
     def undo(self, writes: int) -> None:
         """Forget the events of all writes but so many first ones."""
         while self._noted and self._noted[-1].writes > writes:

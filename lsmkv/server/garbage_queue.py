@@ -45,8 +45,8 @@ class GarbageQueue:
             return None
         record = self._records.get(GARBAGE + U64.pack(self._first))
         assert record is not None
-        (length,) = U32.unpack_from(record)
-        return record[4 : 4 + length], record[4 + length :]
+        prefix = prefix_of(record)
+        return prefix, record[4 + len(prefix) :]
 
     def move(self, prefix: bytes, position: bytes) -> None:
         """Record that the first prefix is swept up to ``position``."""
@@ -64,3 +64,9 @@ class GarbageQueue:
 
     def _put_ends(self) -> None:
         self._records.put(GARBAGE_ENDS, TWO_U64.pack(self._first, self._next))
+
+
+def prefix_of(record: bytes) -> bytes:
+    """The prefix that an entry's record names."""
+    (length,) = U32.unpack_from(record)
+    return record[4 : 4 + length]

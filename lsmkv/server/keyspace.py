@@ -6,6 +6,7 @@ the number of keys, the expiry queue and the garbage queue.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 
@@ -28,6 +29,7 @@ from lsmkv.server.encoding import (
     STRING,
     U32,
     U64,
+    VERSIONED,
     Entry,
     element_prefix,
     element_ranges,
@@ -59,12 +61,12 @@ class Keyspace:
     each tick.  All calls come from one thread.
     """
 
-    def __init__(self, db: DB, *, writable: bool = True) -> None:
+    def __init__(self, db: DB, *, writable: bool = True, records: Records | None = None) -> None:
         """Open a store that is empty or was written by ``lsmkv serve``; otherwise raise
-        ``ValueError``."""
+        ``ValueError``.  ``records`` are those of ``db``."""
         self.db = db
         self.writable = writable
-        self.records = Records(db)
+        self.records = Records(db) if records is None else records
         self.databases = [Database(index) for index in range(DATABASES)]
         self._changed: dict[Database, Counts] = {}
         """Databases whose id or number of keys is not written yet, with what is written."""
@@ -194,15 +196,19 @@ class Keyspace:
         Raises the store's errors.
         """
         self.stale = True
-        self.read_ahead.forget()
-        self.removed_ranges.forget()
-        self.ranks.forget()
+        self.forget_learned()
         for numbering in (self._versions, self._ids, self.cursors):
             numbering.reload()
         self.expiry.reload()
         self.field_expiry.reload()
         self.garbage.reload()
         self.stale = False
+
+    def forget_learned(self) -> None:
+        """Forget what was learned of the elements of keys."""
+        self.read_ahead.forget()
+        self.removed_ranges.forget()
+        self.ranks.forget()
 
     # A tick
 
@@ -223,8 +229,9 @@ class Keyspace:
         return self.records.mark(), len(self._before)
 
     def undo(self, mark: tuple[int, int] = (0, 0)) -> None:
-        """Undo the command's changes, all or those since a mark."""
+        """Undo the command's changes, all or those since a mark.  It has no deadline any more."""
         writes, resized = mark
+        self.records.deadline = math.inf
         self.events.undo(writes)
         if self.records.mark() == writes and len(self._before) == resized:
             return
@@ -361,11 +368,13 @@ class Keyspace:
         self.records.put(STAGED + U64.pack(entry.version), b"")
 
     def discard_staged(self, version: int) -> None:
-        """Sweep chunks that :meth:`stage` has prepared for, unless a key has them."""
+        """Sweep what was written under a version that no key has, unless a key has got it."""
         name = STAGED + U64.pack(version)
         if self.records.get(name) is not None:
             self.records.delete(name)
-            self.garbage.add(ELEMENT + U64.pack(version))
+            for kind in VERSIONED:
+                if kind != GROUP:  # they are not written before their key
+                    self.garbage.add(kind + U64.pack(version))
 
     def split(self, database: Database, key: bytes, whole: Entry, staged: Entry) -> None:
         """Replace a string that is whole by the same one in chunks, without notifying anyone."""
@@ -419,6 +428,10 @@ class Keyspace:
     def new_version(self) -> int:
         """A version that was never used, for the elements of a key or of a consumer group."""
         return self._versions.take()
+
+    def take_versions(self, count: int) -> int:
+        """So many versions that were never used.  Returns the first."""
+        return self._versions.take(count)
 
     def save(self, database: Database, key: bytes, entry: Entry, new: bool = False) -> None:
         """Write the entry of a key; ``new`` if the key did not exist.
@@ -488,11 +501,29 @@ class Keyspace:
     def replace(self, database: Database, key: bytes, entry: Entry) -> None:
         """Save an entry, replacing any other value of the key."""
         self.clear(database, key)
+        self._note_times(database, key, entry)
+        self.save(database, key, entry, new=True)
+
+    def _note_times(self, database: Database, key: bytes, entry: Entry) -> None:
+        """Note when a key that gets this entry expires."""
         if entry.expires:
             self._add_expiry(database, key, entry.expires)
         if entry.fields_expire:
             self.field_expiry.add(entry.fields_expire, database.id, key)
-        self.save(database, key, entry, new=True)
+
+    def adopt(self, name: bytes, record: bytes | None) -> None:
+        """Write the entry of a key, or delete it, and nothing of its elements.  ``name`` is that of
+        its record."""
+        database = next(one for one in self.databases if name.startswith(one.prefix))
+        key = name[len(database.prefix) :]
+        stored = self.records.get(name)
+        if stored is not None:
+            self._drop(database, key, Entry.decode(stored), swept=True)
+            self.resize(database, -1)
+        if record is not None:
+            self._note_times(database, key, Entry.decode(record))
+            self.resize(database, 1)
+        self.records.put(name, record)
 
     def move(
         self, database: Database, key: bytes, target: Database, new: bytes, entry: Entry

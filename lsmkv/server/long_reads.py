@@ -27,8 +27,6 @@ from lsmkv.server.session import Service, Session
 
 _log = logging.getLogger("lsmkv.server")
 _IN_LOOP: Final = 0.02
-_IN_LOOP_WITH: Final = {"XREAD": b"BLOCK", "SORT": b"STORE"}
-"""Commands that stay in the loop if they have this word."""
 _THREADS: Final = 2
 """So many reads run at once; further ones wait for them."""
 _PATIENCE: Final = 10.0
@@ -50,9 +48,8 @@ class LongReads:
 
     def begin(self, session: Session, found: Command, request: list[bytes]) -> bool:
         """Run a command in a thread, and answer it then.  Returns False if there is no loop that
-        could go on, or if the command may block or write.  Raises the store's errors."""
-        word = _IN_LOOP_WITH.get(found.name)
-        if word is not None and any(one.upper() == word for one in request):
+        could go on, or if the command may block.  Raises the store's errors."""
+        if found.name == "XREAD" and any(word.upper() == b"BLOCK" for word in request):
             return False
         try:
             loop = asyncio.get_running_loop()

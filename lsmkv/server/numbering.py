@@ -29,11 +29,11 @@ class Numbering:
         if ceiling != self._ceiling:  # otherwise each failing command would cost 65,536 numbers
             self._next = self._ceiling = ceiling
 
-    def take(self) -> int:
-        """The next number, 1 or more."""
+    def take(self, count: int = 1) -> int:
+        """The next number, 1 or more; of ``count`` numbers the first, up to ``step``."""
         number = self._next
-        if number >= self._ceiling:
+        if number + count > self._ceiling:
             self._ceiling = number + self._step
             self._records.put(self._key, U64.pack(self._ceiling))
-        self._next = number + 1
+        self._next = number + count
         return number

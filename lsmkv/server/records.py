@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import TypeVar
 
 from sortedcontainers import SortedList
 
 from lsmkv.engine.db.db import DB
 from lsmkv.engine.db.handles.snapshot import Snapshot
 from lsmkv.engine.format.batch import WriteBatch
+from lsmkv.engine.options import L0_SLOWDOWN_WRITES_TRIGGER
 from lsmkv.server.encoding import successor
 
 _MISSING = object()
@@ -26,8 +28,11 @@ _REST = 0.0001
 """Seconds in which a thread lets others run."""
 
 
+_T = TypeVar("_T")
+
+
 class TooLong(Exception):
-    """A command has read for longer than it may."""
+    """A command has run for longer than it may."""
 
 
 class Records:
@@ -79,6 +84,8 @@ class Records:
         if self._order is not None and key not in pending:
             self._order.add(key)
         pending[key] = value
+        if not len(self._undo) % _BETWEEN:
+            self.look_at_time()
 
     def delete(self, key: bytes) -> None:
         """Delete a key that should exist: a deletion takes space until it is compacted."""
@@ -98,21 +105,30 @@ class Records:
         if self.pending:
             self.touched = True
             found = self._merged(found, start, stop, reverse)
-        return self._counted(found) if (timed and self.deadline < math.inf) or self.rests else found
+        return self.rested(found) if (timed and self.deadline < math.inf) or self.rests else found
 
-    def _counted(self, found: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-        for pair in found:
+    def rested(self, found: Iterable[_T]) -> Iterator[_T]:
+        """Go through something, and look at the time once in a while."""
+        for one in found:
             self._count_read()
-            yield pair
+            yield one
 
     def _count_read(self) -> None:
-        """Look at the time, once in a while."""
         self._reads += 1
         if self._reads % _BETWEEN == 0:
-            if self.rests:
-                time.sleep(_REST)
-            if time.perf_counter() > self.deadline:
-                raise TooLong
+            self.look_at_time()
+
+    def give_way(self) -> None:
+        """Raise :class:`TooLong` if there is a deadline: what follows takes long."""
+        if self.deadline < math.inf:
+            raise TooLong
+
+    def look_at_time(self) -> None:
+        """Let other threads run, if this is one.  Raises :class:`TooLong` after the deadline."""
+        if self.rests:
+            time.sleep(_REST)
+        if time.perf_counter() > self.deadline:
+            raise TooLong
 
     def under(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """The entries whose keys begin with a prefix, in order, without it: from ``prefix + start``
@@ -223,3 +239,11 @@ class Records:
         self.pending.clear()
         self._undo.clear()
         self._order = None
+
+
+def would_stall(db: DB, most_files: int = L0_SLOWDOWN_WRITES_TRIGGER) -> bool:
+    """Whether flushes or compactions are behind, so that a write may wait for them: there are so
+    many files of level 0."""
+    stats = db.stats()
+    full = stats.memtable_bytes > db.options.write_buffer_size * 15 // 8  # the next one is full
+    return full or stats.levels[0].files >= most_files

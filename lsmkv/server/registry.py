@@ -36,6 +36,16 @@ _READ_TOO = {
 }
 # fmt: on
 """Commands besides those that only read whose lookups of keys count."""
+# fmt: off
+_CHANGES_MANY = {
+    "BITOP", "COPY", "GEORADIUS", "GEORADIUSBYMEMBER", "GEOSEARCHSTORE", "HDEL", "HMSET", "HSET",
+    "LINSERT", "LPOP", "LPUSH", "LREM", "LTRIM", "RESTORE", "RPOP", "RPUSH", "SADD", "SDIFFSTORE",
+    "SINTERSTORE", "SORT", "SPOP", "SREM", "SUNIONSTORE", "XDEL", "XTRIM", "ZADD", "ZDIFFSTORE",
+    "ZINTERSTORE", "ZPOPMAX", "ZPOPMIN", "ZRANGESTORE", "ZREM", "ZREMRANGEBYLEX",
+    "ZREMRANGEBYRANK", "ZREMRANGEBYSCORE", "ZUNIONSTORE",
+}
+# fmt: on
+"""Commands that may change many elements.  They leave nothing behind but changes of their keys."""
 _STAGES = (
     *("SET", "SETEX", "PSETEX", "SETNX", "GETSET", "MSET", "MSETNX"),
     *("APPEND", "SETRANGE", "SETBIT", "BITFIELD"),
@@ -69,7 +79,7 @@ def command(
         made.runs_script = group == "scripting"
         made.stages = name in _STAGES
         reads = "readonly" in known and not made.runs_script
-        made.gives_way = (reads and not name.endswith("SCAN")) or name == "SORT"
+        made.gives_way = (reads and not name.endswith("SCAN")) or name in _CHANGES_MANY
         container, _, inner = name.partition(" ")
         if inner:
             table[container.encode()].subcommands[inner.encode()] = made

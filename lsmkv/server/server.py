@@ -309,6 +309,7 @@ class Server:
         self._tasks = []
         await engine.evaluator.abandon()
         await engine.reads.drain()
+        await engine.writes.drain()
         await engine.staging.drain()
         engine.end_pause()
         for session in list(engine.sessions.values()):

@@ -337,8 +337,13 @@ class Session:
 
     def reply_to_write(self, reply: Reply) -> None:
         """Answer a command that waited, and has written in this tick."""
+        if not self.silent and not self.skips & 1:
+            self.write_reply(encode(reply, self.resp3))
+
+    def write_reply(self, data: bytes) -> None:
+        """Answer, with an encoded reply, a command that has written in this tick."""
         at = len(self.out)
-        self.reply(reply)
+        self.write(data)
         if len(self.out) > at:
             self.unwritten.append(at)
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from lsmkv.engine.options import L0_SLOWDOWN_WRITES_TRIGGER
 from lsmkv.server.database import Database
 from lsmkv.server.encoding import STRING, Entry
+from lsmkv.server.records import would_stall
 from lsmkv.server.resp import CommandError
 from lsmkv.server.session import Service, Session
 
@@ -88,7 +88,7 @@ class Staging:
     def _step(self, job: _Job) -> None:
         service, space = self._service, self._service.space
         ends = job.session.gone or job.at == len(job.value)
-        waits = not ends and self._would_stall() and job.pauses < _MOST_PAUSES
+        waits = not ends and would_stall(service.db) and job.pauses < _MOST_PAUSES
         if service.is_busy() or waits:
             job.pauses += 1
             asyncio.get_running_loop().call_later(_PAUSE, self._step, job)
@@ -108,13 +108,6 @@ class Staging:
             self._fail(job)
         else:
             service.schedule(lambda: self._step(job))
-
-    def _would_stall(self) -> bool:
-        """Whether flushes or compactions are behind, so that a write may wait for them."""
-        stats = self._service.db.stats()
-        memory = self._service.db.options.write_buffer_size
-        full = stats.memtable_bytes > memory * 15 // 8  # one is flushed, the next one is full
-        return full or stats.levels[0].files >= L0_SLOWDOWN_WRITES_TRIGGER
 
     def _fail(self, job: _Job) -> None:
         """The store takes no writes: refuse the command."""

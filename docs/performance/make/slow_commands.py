@@ -62,6 +62,9 @@ SUNION set set2
 SDIFF set set2
 SINTERCARD 2 set set2
 SUNIONSTORE union set set2
+SINTERSTORE common set set2
+SDIFFSTORE common set union
+SORT set ALPHA STORE common
 SPOP set2 500000
 LRANGE list 0 -1
 LINDEX list 500000
@@ -71,7 +74,9 @@ LREM list 0 nothing
 LSET list 500000 x
 SORT list LIMIT 0 10
 SORT_RO list
+SORT list STORE common
 LTRIM list 0 500000
+LPOP list 100000
 ZRANGE sorted 0 -1 WITHSCORES
 ZRANGE sorted 500000 500010
 ZRANK sorted 00700000
@@ -81,6 +86,10 @@ ZREVRANGE sorted 0 -1
 ZUNION 2 sorted sorted2
 ZINTERCARD 2 sorted sorted2
 ZINTERSTORE common 2 sorted sorted2
+ZUNIONSTORE common 2 sorted sorted2
+ZDIFFSTORE common 2 sorted hash
+ZRANGESTORE common sorted 0 -1
+GEOSEARCHSTORE common geo FROMLONLAT 0 0 BYBOX 40000 40000 km
 ZSCAN sorted 0 COUNT 1000000
 ZREMRANGEBYRANK sorted2 0 500000
 ZPOPMIN sorted2 100000
@@ -110,6 +119,9 @@ def fill(client: redis.Redis, members: int, size: int) -> None:
     for first in range(0, members, _BATCH):
         names = [b"%08d" % number for number in range(first, min(first + _BATCH, members))]
         scores = {name: int(name) for name in names}
+        places = [
+            word for name in names for word in (int(name) % 359 - 179, int(name) % 169 - 84, name)
+        ]
         pipe = client.pipeline(transaction=False)
         pipe.hset("hash", mapping=dict(zip(names, names, strict=True)))
         pipe.sadd("set", *names)
@@ -117,6 +129,7 @@ def fill(client: redis.Redis, members: int, size: int) -> None:
         pipe.rpush("list", *names)
         pipe.zadd("sorted", scores)
         pipe.zadd("sorted2", scores)
+        pipe.geoadd("geo", places)
         pipe.mset(dict(zip(names, names, strict=True)))
         for name in names:
             pipe.xadd("stream", {"field": name})

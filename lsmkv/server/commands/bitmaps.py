@@ -16,6 +16,8 @@ from lsmkv.server.session import Session
 from lsmkv.server.string_value import StringValue
 
 _BAD_OFFSET = "ERR bit offset is not an integer or out of range"
+_PIECE = 1 << 20
+"""Bytes that are combined between two looks at the time."""
 _BAD_BIT = "ERR bit is not an integer or out of range"
 
 
@@ -159,7 +161,12 @@ def bitop(session: Session, args: list[bytes]) -> Reply:
     if operation == "NOT" and len(args) != 4:
         raise CommandError("ERR BITOP NOT must be called with a single source key.")
     space, database, target = session.space, session.database, args[2]
-    value = combined(operation, [space.string(database, key) or b"" for key in args[3:]])
+    values = [space.string(database, key) or b"" for key in args[3:]]
+    parts: list[bytes] = []
+    for at in range(0, max(map(len, values)), _PIECE):
+        parts.append(combined(operation, [one[at : at + _PIECE] for one in values]))
+        space.records.look_at_time()
+    value = b"".join(parts)
     if value:
         space.set_string(database, target, value)
         session.announce("$", "set", target)

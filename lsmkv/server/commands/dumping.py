@@ -56,6 +56,8 @@ _TYPES = {STRING: 0, LIST: 1, SET: 2, HASH: 4, SORTED_SET: 5, STREAM: 19}
 _NODE_ENTRIES = 100
 _NODE_BYTES = 4096
 """A node of a stream has entries up to this number and size, as in Redis."""
+_LARGE = 1 << 16
+"""A larger payload, in bytes, is read in a thread."""
 _DELETED, _SAME_FIELDS = 1, 2
 """Flags of a stream's entry."""
 
@@ -186,6 +188,8 @@ def restore(session: Session, args: list[bytes]) -> Reply:
     expires = to_int(args[2])
     if expires < 0:
         raise CommandError("ERR Invalid TTL value, must be >= 0")
+    if len(args[3]) > _LARGE:
+        space.records.give_way()
     value = _restored(session, _verified(args[3]))
     replaced = space.clear(database, key)
     if expires and not absolute:

@@ -140,7 +140,7 @@ def _combined(name: str, combine: _Combine, session: Session, args: list[bytes])
 
 def _stored(name: str, combine: _Combine, session: Session, args: list[bytes]) -> Reply:
     combination = _combination(session, args, 2, name)
-    return store_members(session, args[1], _in_order(combine(combination)), name)
+    return store_members(session, args[1], list(combine(combination).items()), name)
 
 
 for _name, _combine, _what in (
