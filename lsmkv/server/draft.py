@@ -106,6 +106,12 @@ class DraftRecords(Records):
         """The entries whose keys begin with a prefix, without the changes of the draft."""
         return self.rested(self._view.iterator(start=prefix, stop=successor(prefix)))
 
+    def finish(self) -> None:
+        """Write the rest, and free in this thread what is not needed any more."""
+        self.flush()
+        self._undo.clear()
+        self._order = None
+
     def flush(self) -> None:
         """Write what stands under new versions.  Waits while flushes or compactions are so far
         behind that others would wait for this write."""
@@ -185,7 +191,7 @@ class Draft(Keyspace):
             elif count > _MOST_IN_PLACE and entry.size <= count * _MOST_MOVED:
                 self._move(old, entry)
                 pending[name] = entry.encode()
-        self._drafted.flush()
+        self._drafted.finish()
 
     def _move(self, old: Entry, entry: Entry) -> None:
         """Give an entry a new version, and copy its elements there."""

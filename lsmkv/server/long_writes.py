@@ -13,7 +13,6 @@ command runs again, and in the end without giving way.  So it does if it needs t
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import time
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from typing import Final
 from lsmkv.engine.errors import Error
 from lsmkv.server.command import Command, KeyUse
 from lsmkv.server.draft import VERSIONS, Draft
+from lsmkv.server.long_reads import without_collections
 from lsmkv.server.records import TooLong
 from lsmkv.server.resp import CommandError, encode
 from lsmkv.server.session import Service, Session
@@ -251,20 +251,15 @@ def _places(session: Session, found: Command, request: list[bytes]) -> list[Plac
 
 
 def _write(writer: Session, job: _Job) -> bytes:
-    """Make a draft.  Returns the encoded reply.
+    """Make a draft.  Returns the encoded reply."""
+    with without_collections():
+        return _reply(writer, job)
 
-    Python collects no cyclic garbage meanwhile: it would go through all that the command has in
-    memory, again and again, and hold all threads (300 ms for 100,000 members).
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        reply = encode(job.found.handler(writer, job.request), writer.resp3)
-        job.draft.settle()
-        return reply
-    finally:
-        if collects:
-            gc.enable()
+
+def _reply(writer: Session, job: _Job) -> bytes:
+    reply = encode(job.found.handler(writer, job.request), writer.resp3)
+    job.draft.settle()
+    return reply
 
 
 def _refusal(failure: Exception) -> bytes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -197,3 +199,32 @@ def test_a_read_without_a_loop_runs_to_its_end() -> None:
         client = Client(engine)
         client(b"SADD", b"set", *[b"%d" % number for number in range(MANY)])
         assert len(client("SMEMBERS set")) == MANY
+
+
+@pytest.mark.parametrize(
+    "line", ["XRANGE stream - +", "GEOSEARCHSTORE new geo FROMLONLAT 0 0 BYBOX 40000 20000 km"]
+)
+def test_no_garbage_is_collected_in_a_thread(line: str) -> None:
+    async def main() -> None:
+        collecting: set[str] = set()
+
+        def note(phase: str, info: dict[str, int]) -> None:
+            collecting.add(threading.current_thread().name[:5])
+
+        async with hurried_engine() as engine:
+            client = Client(engine)
+            engine.reads.in_loop = 100.0
+            for number in range(MANY):
+                client(f"GEOADD geo {number % 180} {number % 80} {number}")
+            engine.reads.in_loop = -1.0
+            gc.callbacks.append(note)
+            try:
+                client(line)
+                assert client.session.postponed
+                await answer(client)
+            finally:
+                gc.callbacks.remove(note)
+            assert "lsmkv" not in collecting
+            assert gc.isenabled()
+
+    asyncio.run(main())
