@@ -148,7 +148,6 @@ class Draft(Keyspace):
         """Whether :meth:`end` was called."""
         super().__init__(space.db, writable=False, records=self._drafted)
         self.events.classes = space.events.classes
-        self.chunk_size, self.longest_whole = space.chunk_size, space.longest_whole
 
     def new_version(self) -> int:
         """A version that was never used.  Raises :class:`TooLong` if there is none for a draft."""

@@ -48,9 +48,8 @@ class _Job:
         self.session = session
         self.found = found
         self.request = request
-        self.places = [
-            (session.database.index, use.key) for use in found.keys_of(request) if _is_changed(use)
-        ]
+        changed = [use.key for use in found.keys_of(request) if _is_changed(use)]
+        self.places = [(session.database.index, key) for key in dict.fromkeys(changed)]
         self.started = time.perf_counter()
         self.attempts = 0
         self.draft: Draft
@@ -143,10 +142,16 @@ class LongWrites:
             job.found.failed += 1
             service.errors.note(str(error))
             reply = encode(error)
-        except (Error, OSError) as failure:
+        except OSError as failure:
             space.undo()
             service.fail("nothing written", failure)
-            reply = _refusal(failure)
+            reply = encode(
+                CommandError(f"MISCONF Errors writing to the log of the store: {failure}")
+            )
+        except Error as wrong:
+            space.undo()
+            _log.error("%s: %s", job.found.name, wrong)
+            reply = _error(wrong)
         except Exception:
             space.undo()
             again = job.changed
@@ -160,8 +165,8 @@ class LongWrites:
             try:
                 if self._start(job):
                     return
-            except (Error, OSError) as failure:
-                reply, again = _refusal(failure), False
+            except (Error, OSError) as unread:
+                reply, again = _error(unread), False
         self._finish(job, None if again else reply)
 
     def _finish(self, job: _Job, reply: bytes | None) -> None:
@@ -183,8 +188,8 @@ class LongWrites:
         if service.space.ready:
             service.waits.serve()
         service.commit()
-        session.on_unblocked()
         self._release()
+        session.on_unblocked()
 
     def _unwatch(self, job: _Job) -> None:
         watched = self._service.space.watched
@@ -262,5 +267,5 @@ def _reply(writer: Session, job: _Job) -> bytes:
     return reply
 
 
-def _refusal(failure: Exception) -> bytes:
-    return encode(CommandError(f"MISCONF Errors writing to the log of the store: {failure}"))
+def _error(error: Exception) -> bytes:
+    return encode(CommandError(f"ERR {type(error).__name__}: {error}"))

@@ -280,8 +280,8 @@ class Session:
         self.wait: Wait | None = None
         """What it waits for, while it is blocked."""
         self.postponed = False
-        """Whether its request waits for the end of a pause, runs in a thread, or waits for its
-        string to be written."""
+        """Whether its request waits for the end of a pause, for a key or for its string to be
+        written, or runs in a thread."""
         self.evaluating = False
         """Whether its script runs in a thread."""
         self.after_script: Callable[[], None] = _nothing
