@@ -83,6 +83,8 @@ class DraftRecords(Records):
         """Set a key; None deletes it."""
         if not self._is_new(key):
             super().put(key, value)
+            if len(self._undo) >= _BATCH:
+                self._undo.clear()  # nothing of a draft is undone
             return
         self._unwritten[key] = value
         self._bytes += len(key) + len(value or b"")
@@ -106,11 +108,10 @@ class DraftRecords(Records):
         """The entries whose keys begin with a prefix, without the changes of the draft."""
         return self.rested(self._view.iterator(start=prefix, stop=successor(prefix)))
 
-    def finish(self) -> None:
-        """Write the rest, and free in this thread what is not needed any more."""
-        self.flush()
-        self._undo.clear()
+    def changes(self) -> dict[bytes, bytes | None]:
+        """What does not leave by itself.  It is not scanned again."""
         self._order = None
+        return self.pending
 
     def flush(self) -> None:
         """Write what stands under new versions.  Waits while flushes or compactions are so far
@@ -173,7 +174,7 @@ class Draft(Keyspace):
 
     def settle(self) -> None:
         """Leave few changes for the end, and write the rest.  O(changes), or O(elements)."""
-        pending = self._drafted.pending
+        pending = self._drafted.changes()
         counts: dict[bytes, int] = {}
         for name in self._drafted.rested(list(pending)):
             if name[:1] in VERSIONED:
@@ -190,7 +191,7 @@ class Draft(Keyspace):
             elif count > _MOST_IN_PLACE and entry.size <= count * _MOST_MOVED:
                 self._move(old, entry)
                 pending[name] = entry.encode()
-        self._drafted.finish()
+        self._drafted.flush()
 
     def _move(self, old: Entry, entry: Entry) -> None:
         """Give an entry a new version, and copy its elements there."""
