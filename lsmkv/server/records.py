@@ -242,10 +242,8 @@ class Records:
 
 
 def would_stall(db: DB, most_files: int = L0_SLOWDOWN_WRITES_TRIGGER) -> bool:
-    """Whether flushes or compactions are behind, so that writes may wait for them soon.
-
-    There are so many files of level 0, or a memtable is flushed and the next one is half full.
-    """
+    """Whether flushes or compactions are behind, so that a write may wait for them: there are so
+    many files of level 0, or a memtable is flushed and the next one is nearly full."""
     stats = db.stats()
-    full = stats.memtable_bytes > db.options.write_buffer_size * 3 // 2  # the rest is for others
+    full = stats.memtable_bytes > db.options.write_buffer_size * 15 // 8
     return full or stats.levels[0].files >= most_files
