@@ -44,8 +44,8 @@ _BATCH_BYTES: Final = 1 << 18
 _PAUSE: Final = 0.01
 """Seconds until it is tried again while the store would let a write wait."""
 _MOST_PAUSES: Final = 500
-_MOST_IN_PLACE: Final = 2048
-"""So many changes of elements may be left for the end."""
+_MOST_IN_PLACE: Final = 8192
+"""Changes that take some 20 ms at the end."""
 _MOST_MOVED: Final = 8
 """A key with more elements than so many for each change is not copied."""
 
@@ -145,6 +145,8 @@ class Draft(Keyspace):
         self._next = version
         self._end = version + VERSIONS
         self._touched: dict[tuple[int, bytes], None] = {}
+        self.most_in_place = _MOST_IN_PLACE
+        """So many changes of elements may be left for the end."""
         self.ended = False
         """Whether :meth:`end` was called."""
         super().__init__(space.db, writable=False, records=self._drafted)
@@ -188,7 +190,7 @@ class Draft(Keyspace):
             entry = None if record is None else Entry.decode(record)
             if entry is None or entry.version != old.version:
                 self._drop_elements(old, element_ranges(old))
-            elif count > _MOST_IN_PLACE and entry.size <= count * _MOST_MOVED:
+            elif count > self.most_in_place and entry.size <= count * _MOST_MOVED:
                 self._move(old, entry)
                 pending[name] = entry.encode()
         self._drafted.flush()

@@ -33,6 +33,7 @@ def drafted(engine: Engine, *words: str | bytes) -> Draft:
     space.keep()
     engine.commit()
     draft = Draft(space, version)
+    draft.most_in_place = 2000
     session = Session(engine, 0)
     session.space, session.database = draft, draft.databases[0]
     request = [one.encode() if isinstance(one, str) else one for one in words]
