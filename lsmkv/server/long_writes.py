@@ -72,11 +72,8 @@ class LongWrites:
         self._waiting: dict[Session, tuple[list[Place], Callable[[], None]]] = {}
         """The places that a client's request names, and what runs it."""
         self._threads: ThreadPoolExecutor | None = None
-
-    @property
-    def active(self) -> bool:
+        self.active = False
         """Whether there are any."""
-        return bool(self._running)
 
     def begin(self, session: Session, found: Command, request: list[bytes]) -> bool:
         """Run a command in a thread, and answer it then.  Returns False if there is no loop that
@@ -94,6 +91,7 @@ class LongWrites:
             return False
         session.postponed = True
         self._running.add(job)
+        self.active = True
         self._jobs.update(dict.fromkeys(job.places, job))
         return True
 
@@ -173,6 +171,7 @@ class LongWrites:
         """Answer a command, or run it without giving way, and let all go on that waited for it."""
         service, session = self._service, job.session
         self._running.discard(job)
+        self.active = bool(self._running)
         for place in job.places:
             del self._jobs[place]
         session.postponed = False
