@@ -157,13 +157,9 @@ class Table:
         counters.bytes_read += size
         return stored
 
-    def _block_in(self, stored: bytes, begin: i64, number: i64) -> Block:
-        """A data block in ``stored``, the bytes of the file from the offset ``begin`` on.
-
-        Its checksum is verified; a mapped block's only once, as long as the table is open."""
-        offset = self.index.offsets[number]
-        sealed = stored[offset - begin : self.index.end(number) - begin]
-        verified = self._mapping is not None and self._missed[number] > 0
+    def _block_in(self, stored: bytes, begin: i64, number: i64, verified: bool = False) -> Block:
+        """A data block in ``stored``, the bytes of the file from the offset ``begin`` on."""
+        sealed = stored[self.index.offsets[number] - begin : self.index.end(number) - begin]
         return self._unpack(sealed, number, verified)
 
     def _unpack(self, sealed: bytes, number: i64, verified: bool) -> Block:
@@ -198,8 +194,9 @@ class Table:
 
     def _admit(self, stored: bytes, begin: i64, number: i64, room: i64) -> Block:
         """A data block, as :meth:`_block_in` returns it, which goes into the cache if it has at
-        most ``room`` bytes."""
-        block = self._block_in(stored, begin, number)
+        most ``room`` bytes.  A mapped block's checksum is verified the first time alone."""
+        verified = self._mapping is not None and self._missed[number] > 0
+        block = self._block_in(stored, begin, number, verified)
         if len(block) <= room:
             self._fill_cache(block, stored, begin, number)
         return block

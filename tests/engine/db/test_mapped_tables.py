@@ -95,6 +95,7 @@ def test_the_checksum_of_a_block_is_verified_when_it_is_first_read(path: Path, d
     assert db.get(key) == value
     change(path, value, b"other" + value[5:])
     assert db.get(key) == b"other" + value[5:]
+    assert ["checksum" in str(damage) for damage in db.verify()] == [True]
     key, value = PAIRS[1500]
     change(path, value, b"other" + value[5:])
     for _ in range(2):
@@ -102,6 +103,15 @@ def test_the_checksum_of_a_block_is_verified_when_it_is_first_read(path: Path, d
             db.get(key)
     with pytest.raises(CorruptionError, match="checksum"):
         list(db)
+
+
+def test_a_compaction_verifies_what_it_reads(path: Path, db: DB) -> None:
+    key, value = PAIRS[1000]
+    assert db.get(key) == value
+    change(path, value, b"other" + value[5:])
+    db.put(key, b"newer")
+    with pytest.raises(CorruptionError, match="checksum"):
+        db.compact_range()
 
 
 CUT = """
