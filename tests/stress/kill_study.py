@@ -184,7 +184,8 @@ class Story:
     def _any_log(self) -> dict[str, Any]:
         """Options that must make no difference."""
         chance = self._rng.random
-        return {"mapped_log": chance() < 0.5, "paranoid_checks": chance() < 0.5}
+        names = ("mapped_log", "map_tables", "paranoid_checks")
+        return {name: chance() < 0.5 for name in names}
 
     def _judge(self) -> None:
         wrong = len(self._outcome.violations)

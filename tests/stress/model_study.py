@@ -229,7 +229,7 @@ class Run:
             write_buffer_size=rng.choice([1024, 5000, 65536, 1 << 18]),
             max_file_size=rng.choice([1024, 5000, 1 << 20]),
             lru_cache_size=rng.choice([0, 2000, 1 << 20]),
-            max_open_files=rng.choice([20, 1000]),
+            max_open_files=rng.choice([20, 1000]), map_tables=rng.random() < 0.5,
             reuse_logs=rng.random() < 0.5,
             mapped_log=rng.random() < 0.5,
         )  # fmt: skip

@@ -130,6 +130,7 @@ def opening(path: pathlib.Path) -> None:
         background="thread",
         max_block_bytes=1 << 24,
         table_cache_bytes=16 << 20,
+        map_tables=True,
         publish_stats=True,
         trace=path,
         trace_sample=10,

@@ -27,18 +27,23 @@ def sealing(using: Using) -> None:
 
         return call
 
-    def unseal(own: Any) -> Callable[..., bytes]:
-        def call(stored: bytes, most: int, start: int = 0, stop: int | None = None) -> bytes:
-            block = stored[start:stop]
-            if len(block) < _TRAILER or block[-_TRAILER] != 0:
-                return bytes(own(stored, most, start, stop))
-            reference = lambda: own(stored, most, start, stop)  # noqa: E731
-            return bytes(using.compared(using.mine.unseal_block, (block,), reference))
+    def unseal(own: Any) -> Callable[..., tuple[bytes, int]]:
+        def call(stored: bytes, most: int, verified: bool) -> tuple[bytes, int]:
+            if verified or len(stored) < _TRAILER or stored[-_TRAILER] != 0:
+                data, size = own(stored, most, verified)
+                return data, size
+
+            def reference() -> bytes:
+                data, size = own(stored, most, verified)
+                return bytes(data[:size])
+
+            content = bytes(using.compared(using.mine.unseal_block, (stored,), reference))
+            return content, len(content)
 
         return call
 
     using.function("table.format.seal_block", seal)
-    using.function("table.format.open_block", unseal)
+    using.function("table.format.unseal_block", unseal)
 
 
 def handles(using: Using) -> None:

@@ -23,7 +23,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 NO_LIMIT = 1 << 62
 """The result of :meth:`WritableFile.reserve` for a file without reserved space."""
@@ -67,6 +67,8 @@ class RandomAccessFile(_Closeable):
     """The file's path, for messages."""
     size: int
     """Length in bytes when it was opened."""
+    mapping: Any = None
+    """What a slice reads from, if the file is mapped into memory: see ``Directory.open_mapped``."""
 
     @abstractmethod
     def read(self, offset: int, length: int) -> bytes:
@@ -285,6 +287,11 @@ class Directory(_Closeable):
     @abstractmethod
     def open(self, name: str) -> RandomAccessFile:
         """Open a regular file for reading; never follows a symbolic link."""
+
+    def open_mapped(self, name: str) -> RandomAccessFile:
+        """The same, with the content mapped into memory where the system can do that and no other
+        machine may write to the file; else it is read."""
+        return self.open(name)
 
     @abstractmethod
     def create(self, name: str) -> WritableFile:

@@ -22,6 +22,7 @@ from lsmkv.engine.env.local_file import (
     Descriptor,
     LocalRandomAccessFile,
     LocalWritableFile,
+    MappedFile,
     make_private,
     naming,
     refuse_links,
@@ -38,7 +39,7 @@ from lsmkv.engine.env.lock import (
     lock_holder,
     take_lock,
 )
-from lsmkv.engine.env.mounts import keeps_reservations
+from lsmkv.engine.env.mounts import keeps_reservations, shared_file_system_of
 from lsmkv.engine.env.place import absolute
 from lsmkv.engine.util.signals import deferred
 
@@ -66,6 +67,7 @@ _NOT_SYNCABLE = (errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.E
 class LocalDirectory(Descriptor, Directory):
     """A directory of the local file system, held by its descriptor."""
 
+    _maps_tables: bool | None = None  # until a table is opened
     _maps_logs: bool | None = None  # until it is first read
 
     def __init__(self, fd: int, path: str, env: LocalEnv) -> None:
@@ -153,6 +155,17 @@ class LocalDirectory(Descriptor, Directory):
         with deferred:
             fd, size = self._open(name, flags)
             return LocalRandomAccessFile(fd, self._path_of(name), size)
+
+    def open_mapped(self, name: str) -> RandomAccessFile:
+        if self._maps_tables is None:
+            self._maps_tables = not shared_file_system_of(self.path)
+        file = self.open(name)
+        if not self._maps_tables or type(file) is not LocalRandomAccessFile:
+            return file
+        try:
+            return MappedFile(file)
+        except (OSError, ValueError):  # no room for it, an empty file, or one that was cut
+            return file
 
     def create(self, name: str) -> LocalWritableFile:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _NOFOLLOW

@@ -155,6 +155,12 @@ class OptionArguments(TableArguments, total=False):
     """The most memory for indexes and filters of open tables, about; beyond it the tables that were
     used least recently are closed, and the newest one stays. Opening a table again costs
     several reads. ``None`` is no bound but ``max_open_files``."""
+    map_tables: Annotated[bool, Flag(False, leveldb="none")]
+    """Tables are mapped into memory, on Linux and macOS: a block that the system has in its cache
+    is read without a call of the system, and its checksum is verified once. If the disk fails, or
+    another program cuts a table, the process ends with SIGBUS, where a read would raise an error;
+    and while a block comes from the disk, all threads wait. Not on network file systems: there, and
+    where memory has no room for it, tables are read."""
     max_file_size: Annotated[int | None, Size(2 * MIB, KIB, GIB, in_workers=True)]
     """How large a compaction lets a table grow. 1 KiB to 1 GiB."""
     max_block_bytes: Annotated[
@@ -173,7 +179,7 @@ class OptionArguments(TableArguments, total=False):
     whole when ``db.delete_range`` takes its keys. Bytewise order only."""
     seek_compaction: Annotated[bool, Flag(True, leveldb="none")]
     """A table in which Gets keep searching blocks without finding their key is merged into the next
-    level."""
+    level; so is one that scans keep reading beside another table."""
     background: Annotated[BackgroundWork, Checked("auto", background_work, leveldb="none")]
     """Where flushes and compactions run. ``"thread"``: in this process. ``"process"``: in worker
     processes, which do not share the interpreter lock. ``"auto"``: in worker processes on two

@@ -66,6 +66,7 @@ class Options(NamedTuple):
     write_buffer_size: int = 4 * MIB
     max_open_files: int = 1000
     table_cache_bytes: int | None = None
+    map_tables: bool = False
     block_cache: BlockCache[Any, Any] | None = None
     """The cache in use, the store's own or the one that was given; None caches nothing."""
     block_size: int = 4 * KIB

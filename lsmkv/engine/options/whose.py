@@ -30,6 +30,7 @@ WHOSE: Final[dict[str, Whose]] = {
     "block_cache": "process",
     "max_open_files": "process",
     "table_cache_bytes": "process",
+    "map_tables": "process",
     "max_file_size": "owner",
     "max_block_bytes": "process",
     "filter_last_level": "owner",

@@ -43,20 +43,29 @@ _SEARCHES_BEFORE_DECODING: Final = 4
 class Block:
     """The reader of one block.  Every length is checked before it is used."""
 
-    __slots__ = ("_decoded", "_orders", "_restarts", "_searches", "data", "end", "max_shared")
+    __slots__ = (
+        "_decoded", "_orders", "_restarts", "_searches", "data", "end", "max_shared", "place",
+    )  # fmt: skip
 
-    def __init__(self, data: bytes, max_shared: int = DEFAULT_MAX_BLOCK_BYTES) -> None:
-        """``data`` is the block without its trailer; :class:`CorruptionError` if it is not a block.
+    def __init__(
+        self, data: bytes, max_shared: int = DEFAULT_MAX_BLOCK_BYTES, size: i64 = -1
+    ) -> None:
+        """The block is in the first ``size`` bytes of ``data``, or in all; no trailer is read.
 
-        A block also counts as damaged if its keys share more than ``max_shared`` bytes in total.
+        :class:`CorruptionError` if it is not a block.  It also counts as damaged if its keys share
+        more than ``max_shared`` bytes in total.
         """
-        count = decode_fixed32(data, len(data) - 4)
-        if count > (len(data) - 4) // 4:
+        if size < 0:
+            size = len(data)
+        count: i64 = decode_fixed32(data, size - 4)
+        if count > (size - 4) // 4:
             raise CorruptionError(f"{count} restart points do not fit the block", None, 0)
         self.data = data
+        self.place: i64 = 0
+        """Where a table has read it: see :meth:`lsmkv.engine.table.reader.Table.get`."""
         self.max_shared: i64 = max_shared
         self._restarts: i64 = count
-        self.end: i64 = len(data) - 4 - 4 * count
+        self.end: i64 = size - 4 - 4 * count
         """Where the entries end in ``data``."""
         self._searches: i64 = 0
         self._decoded: tuple[list[bytes], list[bytes]] | None = None
@@ -162,8 +171,8 @@ class Block:
     # Beyond the tour: parts and checks
 
     def __len__(self) -> int:
-        """Bytes held, for a cache's charge."""
-        return len(self.data)
+        """Its size in bytes, for a cache's charge."""
+        return self.end + 4 * self._restarts + 4
 
     def first_key(self) -> bytes:
         """The first entry's key; empty if the block has no entries."""

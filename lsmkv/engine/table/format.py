@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from lsmkv.engine.env.base import RandomAccessFile
 from lsmkv.engine.errors import CorruptionError, UnsupportedCompressionError
-from lsmkv.engine.util.checksum import sealing_crc32c
-from lsmkv.engine.util.coding import decode_fixed32, decode_varint64, encode_varint
+from lsmkv.engine.util.checksum import is_sealed, sealing_crc32c
+from lsmkv.engine.util.coding import decode_varint64, encode_varint
 from lsmkv.engine.util.compression import NO_COMPRESSION, compress, decompress
 
 MAGIC: Final = bytes.fromhex("57fb808b247547db")
@@ -98,29 +98,28 @@ def seal_block(raw: bytes, compression: int, zstd_level: int = 1) -> bytes:
     return stored + trailer.to_bytes(BLOCK_TRAILER_SIZE, "little")
 
 
-def open_block(
-    stored: bytes, max_block_bytes: int, start: int = 0, stop: int | None = None
-) -> bytes:
-    """The inverse of :func:`seal_block`, for the block in ``stored[start:stop]``.
+def open_block(stored: bytes, max_block_bytes: int) -> bytes:
+    """The inverse of :func:`seal_block`.  The checksum is verified first."""
+    data, size = unseal_block(stored, max_block_bytes, False)
+    return data[:size]
 
-    The checksum is verified first.
+
+def unseal_block(stored: bytes, max_block_bytes: int, verified: bool) -> tuple[bytes, i64]:
+    """Bytes that begin with the content of a block as stored, and the content's length.
+
+    An uncompressed block is not copied: its trailer follows.  The checksum is verified, unless that
+    was done before.
     """
-    end = (len(stored) if stop is None else stop) - 4
-    if end - start < 1 or end + 4 > len(stored):
+    size: i64 = len(stored) - BLOCK_TRAILER_SIZE
+    if size < 0:
         raise CorruptionError("block cut short", None, 0)
-    kind = stored[end - 1]
-    data = stored[start : end - 1]
-    if sealing_crc32c(data, kind) != decode_fixed32(stored, end):
+    if not verified and not is_sealed(stored):
         raise CorruptionError("block checksum mismatch", None, 0)
+    kind = stored[size]
     if kind == NO_COMPRESSION:
-        return data
-    return decompress(data, kind, max_block_bytes)
-
-
-def reopen_block(stored: bytes, max_block_bytes: int) -> bytes:
-    """:func:`open_block` for bytes that it has verified before."""
-    end = len(stored) - BLOCK_TRAILER_SIZE
-    return decompress(stored[:end], stored[end], max_block_bytes)
+        return stored, size
+    data = decompress(stored[:size], kind, max_block_bytes)
+    return data, len(data)
 
 
 def read_block(file: RandomAccessFile, handle: BlockHandle, max_block_bytes: int) -> bytes:
@@ -135,7 +134,8 @@ def read_block(file: RandomAccessFile, handle: BlockHandle, max_block_bytes: int
     stored = read_stored(file, offset, length)
     if len(stored) < length:
         raise CorruptionError("block cut short", file.path, offset)
-    return unpack_block(stored, file, offset, max_block_bytes)
+    data, size = unpack_block(stored, file, offset, max_block_bytes, False)
+    return data[:size]
 
 
 _LARGE: Final = 1 << 24  # bytes; no read of a sound table has so many
@@ -156,16 +156,11 @@ def read_stored(file: RandomAccessFile, offset: int, length: int) -> bytes:
 
 
 def unpack_block(
-    stored: bytes,
-    file: RandomAccessFile,
-    offset: int,
-    max_block_bytes: int,
-    start: int = 0,
-    stop: int | None = None,
-) -> bytes:
-    """:func:`open_block`; its errors name the file and the block's offset."""
+    stored: bytes, file: RandomAccessFile, offset: int, max_block_bytes: int, verified: bool
+) -> tuple[bytes, i64]:
+    """:func:`unseal_block`; its errors name the file and the block's offset."""
     try:
-        return open_block(stored, max_block_bytes, start, stop)
+        return unseal_block(stored, max_block_bytes, verified)
     except CorruptionError as error:
         raise CorruptionError(error.reason, file.path, offset) from None
     except UnsupportedCompressionError as error:

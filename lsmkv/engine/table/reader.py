@@ -8,9 +8,11 @@ one by one, or several with one read.  Any thread may read a table without a loc
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any, Final
 
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from lsmkv.engine.counters import BLOCK_READS, ReadCounters
@@ -21,7 +23,7 @@ from lsmkv.engine.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator
 from lsmkv.engine.options import Options
 from lsmkv.engine.table.block import Block
 from lsmkv.engine.table.filter_block import TableFilters
-from lsmkv.engine.table.format import read_stored, reopen_block, unpack_block
+from lsmkv.engine.table.format import read_stored, unpack_block
 from lsmkv.engine.table.metadata import TableMetadata
 from lsmkv.engine.util.cache_entry import CacheEntry
 
@@ -36,6 +38,9 @@ FROM_PACKED: Final = 3
 ANY_SIZE: Final = 1 << 62  # room in the block cache for a block of any size
 _MOST_AHEAD: Final = 1 << 16  # bytes of several blocks that a scan reads at once
 _USES_BEFORE_UNPACKING: Final = 8  # of a block that the cache keeps compressed
+_PLACE_BITS: Final = 32  # a block's place is the table's number << 32 | block number
+
+_tables = itertools.count(1)
 
 
 class Table:
@@ -54,6 +59,7 @@ class Table:
         """
         self.file = file
         self._raw_read = file.raw_read
+        self._mapping = file.mapping
         self.options = options
         self.comparator = InternalKeyComparator(options.comparator)
         self._order = self.comparator.order
@@ -72,6 +78,9 @@ class Table:
         """The filter that scans of one prefix ask."""
         self._cached: list[CacheEntry | None] = [None] * len(self.index)
         """The entry of each data block in the block cache, by block number, or None."""
+        self._missed = vec[i64]([0] * len(self.index))
+        """For each data block, the cache's count of misses when it was read last, or 0."""
+        self._place: i64 = next(_tables) << _PLACE_BITS
         self._data_end = metadata.data_end
         self.memory: i64 = self.index.memory + metadata.filter_bytes
         """About how many bytes the index and the filters take in memory."""
@@ -131,8 +140,12 @@ class Table:
         """The data blocks from ``first`` to ``stop``, which adjoin, as they are stored."""
         start = self.index.offsets[first]
         size = self.index.end(stop - 1) - start
+        mapping = self._mapping
         try:
-            stored = self._raw_read(size, start)
+            if mapping is None:
+                stored = self._raw_read(size, start)
+            else:
+                stored = mapping[start : start + size]
         except OSError as error:
             error.filename = self.path
             raise
@@ -144,18 +157,20 @@ class Table:
         counters.bytes_read += size
         return stored
 
-    def _block_in(self, stored: bytes, begin: i64, number: i64) -> Block:
+    def _block_in(self, stored: bytes, begin: i64, number: i64, verified: bool = False) -> Block:
         """A data block in ``stored``, the bytes of the file from the offset ``begin`` on."""
+        sealed = stored[self.index.offsets[number] - begin : self.index.end(number) - begin]
+        return self._unpack(sealed, number, verified)
+
+    def _unpack(self, sealed: bytes, number: i64, verified: bool) -> Block:
+        """The data block that is stored in these bytes."""
         offset = self.index.offsets[number]
-        contents = unpack_block(
-            stored,
-            self.file,
-            offset,
-            self._max_block_bytes,
-            offset - begin,
-            self.index.end(number) - begin,
-        )
-        return self._block_of(contents, number)
+        most = self._max_block_bytes
+        data, size = unpack_block(sealed, self.file, offset, most, verified)
+        try:
+            return Block(data, most, size)
+        except CorruptionError as error:
+            raise self.damaged(error, number) from None
 
     # Beyond the tour: everything but Get
 
@@ -175,35 +190,37 @@ class Table:
             return False, self.read(number, ReadCounters())
         if isinstance(value, Block):
             return True, value
-        return True, self._block_of(reopen_block(value, self._max_block_bytes), number)
-
-    def _block_of(self, contents: bytes, number: i64) -> Block:
-        """The block with these decompressed contents."""
-        try:
-            return Block(contents, self._max_block_bytes)
-        except CorruptionError as error:
-            raise self.damaged(error, number) from None
+        return True, self._unpack(value, number, True)
 
     def _admit(self, stored: bytes, begin: i64, number: i64, room: i64) -> Block:
         """A data block, as :meth:`_block_in` returns it, which goes into the cache if it has at
-        most ``room`` bytes."""
-        block = self._block_in(stored, begin, number)
+        most ``room`` bytes.  A mapped block's checksum is verified the first time alone."""
+        verified = self._mapping is not None and self._missed[number] > 0
+        block = self._block_in(stored, begin, number, verified)
         if len(block) <= room:
             self._fill_cache(block, stored, begin, number)
         return block
 
     def _fill_cache(self, block: Block, stored: bytes, begin: i64, number: i64) -> None:
-        """Put a data block into the cache, if there is one.  A full cache takes it as it is in
-        ``stored``, if that is smaller."""
+        """Put a data block into the cache, if there is one.  A full cache takes it only if it was
+        missed before, and then as it is in ``stored``, if that is smaller."""
         cache = self._cache
         if cache is None:
+            self._missed[number] = 1
             return
         value: Any = block
         charge: i64 = len(block)
         packed = self.index.sizes[number]
-        if packed < charge and cache.is_full(charge):
+        packs = packed < charge and cache.is_full(charge)
+        admitted = cache.admits(packed if packs else charge, self._missed[number])
+        self._missed[number] = cache.misses
+        if not admitted:
+            block.place = self._place | number
+            cache.latest = block if charge <= cache.capacity else None
+            return
+        if packs:
             begin = self.index.offsets[number] - begin
-            value = stored if len(stored) == packed else stored[begin : begin + packed]
+            value = stored[begin : begin + packed]
             charge = packed
         held = self._cached[number]
         if held is None:
@@ -218,10 +235,16 @@ class Table:
         """
         held = self._cached[number]
         value = None if held is None else held.take()
-        if held is None or value is None or isinstance(value, Block):
+        if held is None or value is None:
+            cache = self._cache
+            latest: Any = None if cache is None else cache.latest
+            if isinstance(latest, Block) and latest.place == self._place | number:
+                return FROM_CACHE, latest
+            return FROM_CACHE, None
+        if isinstance(value, Block):
             return FROM_CACHE, value
         with BLOCK_READS:
-            block = self._block_of(reopen_block(value, self._max_block_bytes), number)
+            block = self._unpack(value, number, True)
         cache = self._cache
         if held.uses >= _USES_BEFORE_UNPACKING and cache is not None:
             cache.replace(held, block, len(block))
@@ -294,6 +317,7 @@ class Table:
     def close(self) -> None:
         """Close the file."""
         self.file.close()
+        self._mapping = None
         self._raw_read = self.file.raw_read  # which raises from now on
 
     @property

@@ -19,7 +19,7 @@ class CacheEntry:
     is also counted by :meth:`take`, which any thread calls without a lock.
     """
 
-    __slots__ = ("charge", "evicted_at", "on_probation", "uses", "value")
+    __slots__ = ("charge", "uses", "value")
 
     def __init__(self, charge: int) -> None:
         self.value: Any = None
@@ -27,11 +27,6 @@ class CacheEntry:
         self.charge = charge
         self.uses: i64 = 0
         """How often the value was used since it was inserted, or since the cache last spared it."""
-        self.on_probation = False
-        """In a block cache: whether the entry waits in the probation queue, if it has a value."""
-        self.evicted_at = 0
-        """In a block cache: its count of evictions from the probation queue when it evicted this
-        entry from there; 0 if it did not."""
 
     @property
     def used(self) -> bool:

@@ -17,6 +17,8 @@ from typing import Final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from lsmkv.engine.util.coding import decode_fixed32
+
 _MASK_DELTA: Final = 0xA282EAD8
 POLYNOMIAL: Final = 0x82F63B78
 """Castagnoli's polynomial, with its bits in reverse order, as these CRCs need it."""
@@ -152,3 +154,16 @@ def sealing_crc32c(data: bytes, kind: i64) -> int:
     crc: i64 = _value(data)
     running: i64 = crc ^ 0xFFFFFFFF
     return mask(TABLE[(running ^ kind) & 0xFF] ^ running >> 8 ^ 0xFFFFFFFF)
+
+
+def is_sealed(sealed: bytes) -> bool:
+    """Whether bytes end in the masked CRC of those before it, as a block does.
+
+    They are not copied: the CRC of all is compared with that of any bytes followed by this end.
+    """
+    masked: i64 = decode_fixed32(sealed, len(sealed) - 4)
+    running: i64 = unmask(masked) ^ 0xFFFFFFFF ^ masked
+    for _ in range(4):
+        running = TABLE[running & 0xFF] ^ running >> 8
+    crc: i64 = _value(sealed)
+    return crc == running ^ 0xFFFFFFFF

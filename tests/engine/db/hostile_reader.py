@@ -73,6 +73,7 @@ def write(path: str) -> None:
 
 STEPS: dict[str, Callable[[str], object]] = {
     "read_only": lambda path: read(path, read_only=True),
+    "mapped": lambda path: read(path, read_only=True, map_tables=True),
     "survey": lambda path: survey_db(path, max_block_bytes=MIB),
     "open": read,
     "paranoid": lambda path: read(path, paranoid_checks=True),

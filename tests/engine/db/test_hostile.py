@@ -35,7 +35,7 @@ from lsmkv.engine.util.compression import NO_COMPRESSION, SNAPPY, ZSTD
 MIB = 1 << 20
 LONGEST = 30.0  # seconds for all that is done with one directory: only a hang takes that long
 MOST_MEMORY = 64 * MIB
-STEPS = ("read_only", "survey", "open", "paranoid", "write", "destroy")
+STEPS = ("read_only", "mapped", "survey", "open", "paranoid", "write", "destroy")
 ADDRESS_SPACE = 1500  # MiB, for the interpreter and its libraries too
 
 pytestmark = [

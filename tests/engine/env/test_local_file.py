@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import re
+import sys
 
 import pytest
 from processes import python
 
+import lsmkv
 from lsmkv.engine.env import local_file
 from lsmkv.engine.env.local import LocalDirectory, LocalRandomAccessFile, LocalWritableFile
 
@@ -34,6 +37,61 @@ def test_a_read_is_one_system_call(store: LocalDirectory, monkeypatch: pytest.Mo
     assert calls == ["pread"]
     reader.read(100, 901)
     assert calls == ["pread", "fstat", "pread"]
+
+
+def test_a_mapped_file_is_read_by_slices(store: LocalDirectory) -> None:
+    with store.create("x") as file:
+        file.append(b"0123456789")
+    reader = store.open_mapped("x")
+    mapping = reader.mapping
+    assert (mapping[2:5], reader.read(2, 3), reader.raw_read(5, 8)) == (b"234", b"234", b"89")
+    reader.close()
+    reader.close()
+    assert (reader.mapping, mapping[:3]) == (None, b"012")  # who reads it may go on
+    with pytest.raises(OSError, match="store/x") as caught:
+        reader.read(0, 1)
+    assert caught.value.errno == errno.EBADF
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts in /proc")
+def test_a_mapped_file_takes_one_descriptor(store: LocalDirectory) -> None:
+    with store.create("x") as file:
+        file.append(b"0123456789")
+    before = len(os.listdir("/proc/self/fd"))
+    mapped = store.open_mapped("x")
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+    mapped.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("why", ["empty", "no room", "network"])
+def test_what_cannot_be_mapped_is_read(
+    store: LocalDirectory, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    with store.create("x") as file:
+        file.append(b"" if why == "empty" else b"0123")
+    if why == "no room":
+        monkeypatch.setattr(mmap, "mmap", lambda *_, **__: raise_out_of_memory())
+    elif why == "network":
+        monkeypatch.setattr(store, "_maps_tables", False)
+    with store.open_mapped("x") as reader:
+        assert reader.mapping is None
+        assert reader.read(0, 4) == (b"" if why == "empty" else b"0123")
+
+
+def raise_out_of_memory() -> None:
+    raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+
+def test_files_of_a_file_system_of_several_machines_are_read(
+    store: LocalDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lsmkv.COMPILED:
+        pytest.skip("replaces a function")
+    monkeypatch.setattr("lsmkv.engine.env.local.shared_file_system_of", lambda path: "nfs4")
+    with store.create("x") as file:
+        file.append(b"0123")
+    assert store.open_mapped("x").mapping is None
 
 
 def test_a_raw_read_is_the_system_call_itself(store: LocalDirectory) -> None:

@@ -643,7 +643,8 @@ FREE = 3900
 def full_cache() -> tuple[BlockCache[object, object], int]:
     """A cache with few bytes free, and how many bytes are used."""
     cache: BlockCache[object, object] = BlockCache(1 << 16)
-    cache.add("others", cache.capacity - FREE)
+    for _ in range(100):
+        cache.add("other", (cache.capacity - FREE) // 100)
     return cache, cache.usage
 
 
@@ -652,7 +653,7 @@ def test_a_full_cache_takes_blocks_as_they_are_stored() -> None:
     table, file = opened(build(COMPRESSIBLE, COMPRESSED), COMPRESSED._replace(block_cache=cache))
     counters = ReadCounters()
     assert rows_from(table, b"", counters, True) == COMPRESSIBLE
-    assert len(cache) == 1 + table.num_blocks > 5  # decompressed, not one of them would fit
+    assert len(cache) == 100 + table.num_blocks > 105  # decompressed, not one of them would fit
     assert cache.usage == others + sum(table.index.sizes)
     cache.check()
     assert rows_from(table, b"", counters, True) == COMPRESSIBLE
@@ -660,6 +661,24 @@ def test_a_full_cache_takes_blocks_as_they_are_stored() -> None:
     assert counters.block_cache_hits == table.num_blocks
     for key, value in COMPRESSIBLE:
         assert get(table, key) == found(value, FROM_PACKED)
+
+
+def test_a_full_cache_keeps_the_last_block_until_the_next_miss() -> None:
+    cache, _ = full_cache()
+    cache.add("other", FREE)
+    table, file = opened(build(COMPRESSIBLE, COMPRESSED), COMPRESSED._replace(block_cache=cache))
+    other, _ = opened(build(COMPRESSIBLE, COMPRESSED), COMPRESSED._replace(block_cache=cache))
+    (key, value), last = COMPRESSIBLE[0], COMPRESSIBLE[-1][0]
+    assert [get(table, key)[0] for _ in range(3)] == [FROM_FILE, FROM_CACHE, FROM_CACHE]
+    assert get(other, key) == found(value)  # the same block of another table
+    assert get(other, last)[0] == FROM_FILE
+    assert get(table, key) == found(value)  # it comes back: admitted
+    assert get(table, last)[0] == FROM_FILE
+    assert get(table, key) == found(value, FROM_PACKED)
+    assert len(file.reads) == 3
+    cache.check()
+    cache.clear()
+    assert get(table, last)[0] == FROM_FILE
 
 
 def test_a_block_that_is_used_often_is_kept_decompressed() -> None:
@@ -672,7 +691,8 @@ def test_a_block_that_is_used_often_is_kept_decompressed() -> None:
         usages.append(cache.usage)
     packed, size = table.index.sizes[0], len(table.read(0, ReadCounters()))
     assert packed < FREE < size
-    assert usages == [others + packed] * 8 + [size] * 2  # the others give way
+    assert usages[:8] == [others + packed] * 8
+    assert cache.capacity - 2 * size < usages[8] == usages[9]  # others give way
     assert get(table, key) == found(value, FROM_CACHE)
     cache.check()
 
@@ -690,10 +710,14 @@ def test_a_block_larger_than_the_cache_stays_as_it_is_stored() -> None:
 def test_a_full_cache_takes_blocks_that_do_not_compress_as_they_are() -> None:
     cache, others = full_cache()
     table, _ = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
-    for number in range(60):
+    cache.add("other", cache.capacity - others)
+    for number in [*range(60)] * 2:
         table.load_block(number, ReadCounters(), True)
-    assert others < cache.capacity
-    assert cache.usage == sum(len(table.read(number, ReadCounters())) for number in range(60))
+    sizes = [len(table.read(number, ReadCounters())) for number in range(60)]
+    for number in range(60):
+        assert table.load_block(number, ReadCounters(), True)[0] == FROM_CACHE
+    cache.check()
+    assert cache.capacity - max(sizes) - 600 < cache.usage
 
 
 @pytest.mark.parametrize("back", [False, True])

@@ -6,7 +6,7 @@ import random
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -115,23 +115,72 @@ def added(cache: BlockCache[Any, str], *values: str) -> list[CacheEntry]:
     return [entry for entry in entries if entry is not None]
 
 
+class Reads:
+    """Reads of values of charge 1 by number, as a table reads its blocks."""
+
+    def __init__(self, capacity: int) -> None:
+        self.cache = BlockCache[int, int](capacity)
+        self.entries: dict[int, CacheEntry | None] = {}
+        self.missed: dict[int, int] = {}
+
+    def read(self, number: int) -> bool:
+        """Whether the value was in the cache, or was the last one that was not admitted."""
+        cache = self.cache
+        entry = self.entries.get(number)
+        if entry is not None and entry.take() is not None:
+            return True
+        if cache.latest == number + 1:
+            return True
+        admitted = cache.admits(1, self.missed.get(number, 0))
+        self.missed[number] = cache.misses
+        if not admitted:
+            cache.latest = number + 1
+        elif entry is None:
+            self.entries[number] = cache.add(number + 1, 1)
+        else:
+            cache.refill(entry, number + 1, 1)
+        return False
+
+    def hits(self, numbers: Iterable[int]) -> int:
+        """How many of these reads were hits."""
+        return sum([self.read(number) for number in numbers])
+
+
+def test_values_that_do_not_come_back_push_out_nothing() -> None:
+    reads = Reads(20)
+    reads.hits(range(20))
+    assert reads.hits(range(100, 900)) == 0
+    assert reads.hits(range(20)) == 20
+    reads.cache.check()
+
+
+def test_a_value_that_comes_back_soon_is_admitted() -> None:
+    reads = Reads(20)
+    reads.hits(range(20))
+    assert reads.hits([100, *range(200, 219), 100, 1, 100]) == 2  # 1 and 100: 20 misses between
+    reads = Reads(20)
+    reads.hits(range(20))
+    assert reads.hits([100, *range(200, 220), 100, 1, 100]) == 2
+    assert 100 not in reads.entries
+
+
+def test_repeated_reads_of_one_value_are_hits_though_it_is_not_admitted() -> None:
+    reads = Reads(20)
+    reads.hits(range(20))
+    assert reads.hits([100] * 10) == 9
+    assert len(reads.entries) == 20
+    reads.cache.clear()
+    assert reads.cache.latest is None
+
+
 @pytest.mark.parametrize("percent", [102, 105, 110, 120, 130])
 def test_part_of_a_loop_that_does_not_fit_stays_cached(percent: int) -> None:
-    """A value that skipped probation once begins there the next time, or all would evict all."""
-    capacity = 300
-    cache = BlockCache[int, int](capacity)
-    loop: list[CacheEntry | None] = [None] * (capacity * percent // 100)
-    hits = 0
-    for turn in range(40):
-        for at, entry in enumerate(loop):
-            if entry is None:
-                loop[at] = cache.add(at, 1)
-            elif entry.take() is None:
-                cache.refill(entry, at, 1)
-            elif turn >= 20:
-                hits += 1
-    assert hits > 0.4 * 20 * len(loop)
-    cache.check()
+    reads = Reads(300)
+    loop = range(300 * percent // 100)
+    for _ in range(20):
+        reads.hits(loop)
+    assert reads.hits([*loop] * 20) > 0.4 * 20 * len(loop)
+    reads.cache.check()
 
 
 def test_forgetting_many_values_lets_go_of_their_entries() -> None:
@@ -217,68 +266,40 @@ def test_check_sees_a_wrong_sum() -> None:
         cache.check()
 
 
-def test_probation_makes_skewed_reads_hit_more_often() -> None:
+def test_admission_makes_skewed_reads_hit_more_often() -> None:
     """6,000 blocks read by Zipf's law, room for 600; and the same by second chance alone."""
     rng = random.Random(1)
     weights = [1 / rank**0.7 for rank in range(1, 6001)]
-    admitted, spared = BlockCache[int, int](600), SecondChanceCache[int, int](600)
-    entries: dict[int, CacheEntry] = {}
-    hits = [0, 0]
-    for block in rng.choices(range(6000), weights, k=60_000):
-        entry = entries.get(block)
-        if entry is None:
-            new = admitted.add(block, 1)
-            assert new is not None
-            entries[block] = new
-        elif entry.take() is None:
-            admitted.refill(entry, block, 1)
-        else:
-            hits[0] += 1
+    blocks = rng.choices(range(6000), weights, k=60_000)
+    spared = SecondChanceCache[int, int](600)
+    hits = 0
+    for block in blocks:
         if spared.get(block) is None:
             spared.put(block, block + 1)
         else:
-            hits[1] += 1
-    assert hits[0] > 1.15 * hits[1]  # 0.40 and 0.33 of all reads
+            hits += 1
+    assert Reads(600).hits(blocks) > 1.15 * hits
 
 
 class Model:
-    """The cache as lists of [entry, value, charge, used], oldest first."""
+    """The cache as a list of [entry, value, charge, used], oldest first."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.main: list[list[Any]] = []
-        self.probation: list[list[Any]] = []
-        self.evicted: list[CacheEntry | None] = []
-        """Those evicted from probation, in this order."""
+        self.cached: list[list[Any]] = []
 
     @property
-    def cached(self) -> list[list[Any]]:
-        return self.main + self.probation
-
-    @staticmethod
-    def charge(cached: list[list[Any]]) -> int:
-        return sum(one[2] for one in cached)
+    def charge(self) -> int:
+        return sum(one[2] for one in self.cached)
 
     def insert(self, entry: CacheEntry | None, value: int, charge: int) -> None:
         if charge > self.capacity:
             return
-        since = self.evicted[::-1].index(entry) if entry in self.evicted else None
-        lately = since is not None and since < len(self.cached)
-        if lately:
-            self.evicted = [None if one is entry else one for one in self.evicted]
-        cached = self.main if lately else self.probation
-        cached.append([entry, value, charge, False])
-        while self.charge(self.cached) > self.capacity:
-            if len(self.probation) > 1 and self.charge(self.probation) > self.capacity // 10:
-                oldest = self.probation.pop(0)
-                if oldest[3]:
-                    self.main.append([*oldest[:3], False])
-                else:
-                    self.evicted.append(oldest[0])
-            else:
-                oldest = self.main.pop(0)
-                if oldest[3]:
-                    self.main.append([*oldest[:3], False])
+        while self.charge + charge > self.capacity:
+            oldest = self.cached.pop(0)
+            if oldest[3]:
+                self.cached.append([*oldest[:3], False])
+        self.cached.append([entry, value, charge, False])
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -305,7 +326,7 @@ def compare_with_lists(rng: random.Random, capacity: int) -> None:
                 entries.append(new)
         elif operation == "clear":
             cache.clear()
-            model.main, model.probation = [], []
+            model.cached = []
         elif entries:
             entry = rng.choice(entries[-40:])
             cached = [one for one in model.cached if one[0] is entry]
@@ -317,7 +338,7 @@ def compare_with_lists(rng: random.Random, capacity: int) -> None:
                 assert entry.take() == (cached[0][1] if cached else None)
                 for one in cached:
                     one[3] = True
-        assert cache.usage == model.charge(model.cached)
+        assert cache.usage == model.charge
         assert len(cache) == len(model.cached)
         held = {id(one[0]): one[1] for one in model.cached}
         assert all(entry.value == held.get(id(entry)) for entry in entries)

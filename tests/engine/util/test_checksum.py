@@ -15,6 +15,7 @@ from processes import run_python
 
 from lsmkv.engine.util.checksum import (
     crc32c,
+    is_sealed,
     mask,
     masked_crc32c,
     sealing_crc32c,
@@ -201,3 +202,10 @@ def test_a_google_crc32c_without_c_is_passed_over_in_silence(tmp_path: Path) -> 
     path = "|".join([str(tmp_path), *sys.path])
     done = run_python("-W", "error", "-c", textwrap.dedent(program), path)
     assert (done.stdout.strip(), done.stderr) == ("lsmkv", "")
+
+
+@given(st.binary(max_size=300), st.integers(0, 2**32 - 1))
+def test_bytes_that_end_in_their_crc(content: bytes, other: int) -> None:
+    right = masked_crc32c(content)
+    assert is_sealed(content + right.to_bytes(4, "little"))
+    assert is_sealed(content + other.to_bytes(4, "little")) == (other == right)

@@ -51,6 +51,7 @@ class BaseIterator:
         self._store: Store | None = store
         self._owner: object = owner
         self._pin = read.pin
+        self._samples = read.samples
         self._bounds = bounds
         self._scan: Scan | None = Scan(store, read, bounds, fill_cache)
         self._window = window
@@ -171,11 +172,18 @@ class BaseIterator:
     def _fetch(self, source: InternalIterator) -> list[Pair]:
         """The next pairs; [] at the end."""
         try:
-            return source.next_chunk()
+            pairs = source.next_chunk()
         except OSError as error:
             if self.closed:
                 raise self._store_closed() from error
             raise_typed(error)
+        samples = self._samples
+        store = self._store
+        if samples is not None and pairs and store is not None:
+            view = store.view
+            if view is not None:
+                samples.read(pairs, view.version, store.order)
+        return pairs
 
     def _within_bounds(self, position: Position) -> Position:
         """The position itself, or the nearest end of the range if it lies outside."""

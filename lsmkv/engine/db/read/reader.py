@@ -15,6 +15,7 @@ longer.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from lsmkv.engine.db.compact.background import Background
@@ -25,6 +26,7 @@ from lsmkv.engine.db.read.iterator import (
     checked_limit,
 )
 from lsmkv.engine.db.read.raw_iterator import RawIterator
+from lsmkv.engine.db.tree.read_samples import ReadSamples
 from lsmkv.engine.db.tree.row_cache import RowCache
 from lsmkv.engine.db.tree.store import ReadView, Store, View
 from lsmkv.engine.db.tree.version import PLACE_BITS, Version
@@ -102,6 +104,9 @@ class Reader:
         self._background = background
         cache = store.options.block_cache
         self._row_cache_limit = 0 if cache is None else cache.capacity // _ROW_CACHE_SHARE
+        self._samples = None
+        if background is not None and store.options.seek_compaction:
+            self._samples = ReadSamples(partial(_schedule, store, background))
 
     def get(
         self, key: bytes, sequence: int, fill_cache: bool, view: View | None = None
@@ -131,7 +136,7 @@ class Reader:
                 except OSError as error:
                     store.raise_failure(error)
                 if flags & COMPACTION_DUE and self._background is not None:
-                    self._schedule(self._background)
+                    _schedule(store, self._background)
                 if flags & BLOCK_CACHED and fill_cache and sequence == MAX_SEQUENCE:
                     self._keep_row(version.row_cache, key, value)
         if value is not None:
@@ -231,13 +236,10 @@ class Reader:
             raise
 
     def read_view(self, sequence: int = MAX_SEQUENCE, fixed: View | None = None) -> ReadView:
-        """See :meth:`Store.read_view`."""
-        return self.store.read_view(sequence, fixed)
-
-    def _schedule(self, background: Background) -> None:
-        if self.store.options.seek_compaction and not self.store.lock.mine():
-            with self.store.lock.nested, self.store.lock.guard:
-                background.schedule()
+        """See :meth:`Store.read_view`; an iterator over it is sampled."""
+        read = self.store.read_view(sequence, fixed)
+        read.samples = self._samples
+        return read
 
     # Fast paths: the row cache
 
@@ -252,6 +254,13 @@ class Reader:
         are read in turn all get in."""
         gets: i64 = self.store.counters.gets
         return (gets + (gets >> 3) + (gets >> 8)) & 3 == 0
+
+
+def _schedule(store: Store, background: Background) -> None:
+    """Have a seek compaction begin."""
+    if store.options.seek_compaction and not store.lock.mine():
+        with store.lock.nested, store.lock.guard:
+            background.schedule()
 
 
 def in_memtables(view: View, key: bytes, sequence: int) -> bytes | None:

@@ -16,6 +16,7 @@ from lsmkv.engine.db.tree.listener import CallListener
 from lsmkv.engine.db.tree.log_holds import LogHolds
 from lsmkv.engine.db.tree.memtable import MemTable
 from lsmkv.engine.db.tree.pinned import Pin, PinnedSequences
+from lsmkv.engine.db.tree.read_samples import ReadSamples
 from lsmkv.engine.db.tree.sharing import Sharing
 from lsmkv.engine.db.tree.store_lock import StoreLock
 from lsmkv.engine.db.tree.table_cache import TableCache
@@ -71,7 +72,7 @@ class ReadView:
     :meth:`release`.
     """
 
-    __slots__ = ("held", "pin", "table_sequence", "view")
+    __slots__ = ("held", "pin", "samples", "table_sequence", "view")
 
     def __init__(self, view: View, pin: Pin, table_sequence: i64) -> None:
         self.view = view
@@ -81,6 +82,8 @@ class ReadView:
         """The sequence bound for tables: MAX_SEQUENCE where no table holds anything newer."""
         self.held: dict[int, Table] = {}
         """Tables that are kept open for this reader, by number, whatever the table cache does."""
+        self.samples: ReadSamples | None = None
+        """What is told of the pairs that an iterator reads."""
 
     @property
     def sequence(self) -> int:

@@ -191,12 +191,14 @@ class TableCache:
             raise
 
     def _open_file(self, file: FileMetaData) -> RandomAccessFile:
+        directory = self._directory
+        opens = directory.open_mapped if self._options.map_tables else directory.open
         try:
-            return self._directory.open(table_name(file.number))
+            return opens(table_name(file.number))
         except FileNotFoundError:
             pass
         try:
-            return self._directory.open(old_table_name(file.number))
+            return opens(old_table_name(file.number))
         except FileNotFoundError:
             pass
         path = f"{self._directory.path}/{table_name(file.number)}"
