@@ -23,6 +23,8 @@ from lsmkv.server.sources import Script, sha_of
 
 FLAGS: Final = ("no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys")
 """The flags of a function, the lowest bit first."""
+_LONGEST_LINE: Final = 64 * 1024
+"""Bytes of a first line."""
 _NAME: Final = re.compile(rb"[A-Za-z0-9_]+")
 _REGISTERED: Final = re.compile(rb"([A-Za-z0-9_]+) ([0-9]|[12][0-9]|3[01]) (-|0|[1-9][0-9]{0,8}) ")
 
@@ -78,6 +80,8 @@ class Library(Script):
     def decode(cls, record: bytes) -> Library:
         """The library of a record.  Raises :class:`CommandError` if there is none in it."""
         end = 4 + int.from_bytes(record[:4], "big")
+        if end > len(record):
+            raise CommandError("ERR Error registering functions: invalid record")
         return cls(record[end:], record[4:end])
 
 
@@ -85,7 +89,7 @@ def _name_in(source: bytes) -> bytes:
     """The name in the first line, ``#!lua name=NAME``."""
     if not source.startswith(b"#!"):
         raise CommandError("ERR Missing library metadata")
-    line, mark, _ = source.partition(b"\n")
+    line, mark, _ = source[:_LONGEST_LINE].partition(b"\n")
     try:
         words = split_words(line)
     except ValueError:
@@ -120,12 +124,12 @@ class Functions:
         """The record of changes when they were read."""
         self.libraries: dict[bytes, Library] = {}
         """By their names."""
-        self._of: dict[bytes, Library] = {}
-        """The library of each function, by its name in lower case."""
+        self._functions: dict[bytes, tuple[Library, Function]] = {}
+        """The functions with their libraries, by their names in lower case."""
 
     def __len__(self) -> int:
         """The number of functions."""
-        return len(self._of)
+        return len(self._functions)
 
     @property
     def size(self) -> int:
@@ -137,7 +141,7 @@ class Functions:
         change = self._space.records.get(LIBRARY) or b""
         if change == self._change:
             return
-        self.libraries, self._of = {}, {}
+        self.libraries, self._functions = {}, {}
         for name, record in self._space.records.scan(LIBRARY, successor(LIBRARY)):
             if name != LIBRARY:
                 self._take(Library.decode(record))
@@ -145,25 +149,22 @@ class Functions:
 
     def _take(self, library: Library) -> None:
         self.libraries[library.name] = library
-        self._of.update((one.name.lower(), library) for one in library.functions)
+        for one in library.functions:
+            self._functions[one.name.lower()] = library, one
 
     def find(self, name: bytes) -> tuple[Library, Function] | None:
         """The function with this name, in any case, and its library."""
         self.refresh()
-        name = name.lower()
-        library = self._of.get(name)
-        if library is None:
-            return None
-        return library, next(one for one in library.functions if one.name.lower() == name)
+        return self._functions.get(name.lower())
 
-    def replace(self, removed: list[bytes], added: list[Library]) -> None:
+    def replace(self, removed: set[bytes], added: list[Library]) -> None:
         """Remove libraries by their names, then add some, all or nothing.
 
         Raises :class:`CommandError` if two functions have the same name.
         """
         self.refresh()
         left = {name: one for name, one in self.libraries.items() if name not in removed}
-        names = {name for name, one in self._of.items() if one.name in left}
+        names = {name for name, (one, _) in self._functions.items() if one.name in left}
         for library in added:
             for one in library.functions:
                 if one.name.lower() in names:
@@ -174,9 +175,9 @@ class Functions:
             records.delete(LIBRARY + name)
         for library in added:
             records.put(LIBRARY + library.name, library.encode())
-        change = U64.unpack(self._change)[0] + 1 if self._change else 1
-        records.put(LIBRARY, U64.pack(change))
-        self.libraries, self._of = {}, {}
+        change = U64.pack(int.from_bytes(self._change, "big") + 1)
+        records.put(LIBRARY, change)
+        self.libraries, self._functions = {}, {}
         for library in [*left.values(), *added]:
             self._take(library)
-        self._change = U64.pack(change)
+        self._change = change

@@ -61,9 +61,9 @@ def test_what_is_undone_is_forgotten() -> None:
     with open_store(MemoryEnv()) as db:
         space = engine_of(db).space
         functions = Functions(space)
-        functions.replace([], [library(b"one", b"f")])
+        functions.replace(set(), [library(b"one", b"f")])
         space.keep()
-        functions.replace([b"one"], [library(b"two", b"F", b"g")])
+        functions.replace({b"one"}, [library(b"two", b"F", b"g")])
         assert functions.find(b"g") is not None
         space.undo()
         assert functions.find(b"g") is None
@@ -71,7 +71,7 @@ def test_what_is_undone_is_forgotten() -> None:
         assert found is not None
         assert (found[0].name, found[1].name, len(functions)) == (b"one", b"f", 1)
         # the number of changes is the same again
-        functions.replace([b"one"], [library(b"three", b"h")])
+        functions.replace({b"one"}, [library(b"three", b"h")])
         assert list(functions.libraries) == [b"three"]
 
 
@@ -81,11 +81,11 @@ def test_another_process_that_has_the_store_sees_changes() -> None:
         space = engine_of(db).space
         writer, reader = Functions(space), Functions(space)
         for functions in ([b"f"], [b"g", b"h"]):
-            writer.replace(list(writer.libraries), [library(b"one", *functions)])
+            writer.replace(set(writer.libraries), [library(b"one", *functions)])
             assert [reader.find(name) is not None for name in functions] == [True] * len(functions)
             assert len(reader) == len(functions)
             assert reader.size == writer.size > 0
-        writer.replace([b"one"], [])
+        writer.replace({b"one"}, [])
         assert (reader.find(b"g"), reader.libraries) == (None, {})
 
 
@@ -93,8 +93,8 @@ def test_all_or_nothing_is_replaced() -> None:
     with open_store(MemoryEnv()) as db:
         space = engine_of(db).space
         functions = Functions(space)
-        functions.replace([], [library(b"one", b"f"), library(b"two", b"g")])
+        functions.replace(set(), [library(b"one", b"f"), library(b"two", b"g")])
         with pytest.raises(CommandError, match="ERR Function G already exists"):
-            functions.replace([b"one"], [library(b"one", b"h"), library(b"three", b"G")])
+            functions.replace({b"one"}, [library(b"one", b"h"), library(b"three", b"G")])
         assert functions.find(b"f") is not None
         assert space.records.get(LIBRARY + b"three") is None

@@ -85,7 +85,7 @@ def function_load(session: Session, args: list[bytes]) -> Reply:
     error = _run(session, args, library)
     if error is not None:
         return error
-    functions.replace([library.name], [library])
+    functions.replace({library.name}, [library])
     return library.name
 
 
@@ -96,7 +96,7 @@ def function_delete(session: Session, args: list[bytes]) -> Reply:
     functions.refresh()
     if args[2] not in functions.libraries:
         raise CommandError("ERR Library not found")
-    functions.replace([args[2]], [])
+    functions.replace({args[2]}, [])
     return OK
 
 
@@ -109,7 +109,7 @@ def function_flush(session: Session, args: list[bytes]) -> Reply:
         raise CommandError("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
     functions = session.service.functions
     functions.refresh()
-    functions.replace(list(functions.libraries), [])
+    functions.replace(set(functions.libraries), [])
     session.service.scripts.forget()
     return OK
 
@@ -223,7 +223,7 @@ def function_restore(session: Session, args: list[bytes]) -> Reply:
         added[library.name] = library
     functions = session.service.functions
     functions.refresh()
-    removed = list(functions.libraries) if policy == b"FLUSH" else list(added)
+    removed = set(functions.libraries if policy == b"FLUSH" else added)
     if policy == b"APPEND":
         for name in added:
             if name in functions.libraries:

@@ -85,7 +85,7 @@ def test_a_function_that_its_library_does_not_register_again_is_an_error(client:
     client("FUNCTION", "LOAD", COUNTER)
     library = client.engine.functions.libraries[b"counter"]
     library.register(b"other 0 - ")
-    client.engine.functions.replace([b"counter"], [library])
+    client.engine.functions.replace({b"counter"}, [library])
     assert client("FCALL other 0").startswith("ERR Function not found")
 
 
