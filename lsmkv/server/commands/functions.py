@@ -214,7 +214,7 @@ def function_restore(session: Session, args: list[bytes]) -> Reply:
         try:
             library = Library(reader.string())
         except (RdbError, ValueError):
-            raise CommandError("ERR failed loading the given functions payload") from None
+            raise CommandError("ERR Failed loading library payload") from None
         error = _run(session, args, library)
         if error is not None:
             return error

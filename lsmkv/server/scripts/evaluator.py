@@ -108,8 +108,6 @@ class Evaluator(Scripts):
         self._check_allowed(script)
         if self.memory > self._service.settings.script_memory + GARBAGE:
             self.forget()  # libraries have kept too much
-        if evaluation.registers:
-            self._compiled.pop(script.sha, None)
         self._compile(script)
         self._keep_source(evaluation)
         if evaluation.only_loads:

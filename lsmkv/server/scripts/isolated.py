@@ -76,11 +76,13 @@ class IsolatedEvaluator(Evaluator):
         script = evaluation.script
         self._check_allowed(script)
         self._prepare_process(script)
-        evaluation.compiled = script.sha in self._compiled and not evaluation.registers
+        evaluation.compiled = script.sha in self._compiled
         if evaluation.compiled:
             self._keep_source(evaluation)
             if evaluation.only_loads:
                 return script.sha
+            if evaluation.registers:
+                evaluation.deadline = time.perf_counter() + LOADING
         self._begin(evaluation)
         deadline = math.inf if evaluation.registers else evaluation.started + IN_LOOP
         reply = self._go_on(evaluation, deadline, self._request(evaluation))

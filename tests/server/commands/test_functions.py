@@ -14,6 +14,8 @@ from wire import Wire
 
 from lsmkv import MemoryEnv
 from lsmkv.server import Server
+from lsmkv.server.commands.dumping import sealed
+from lsmkv.server.rdb import encoded_string
 from lsmkv.server.script_choice import ScriptChoice
 
 pytest.importorskip("lupa")
@@ -61,8 +63,10 @@ def test_functions_survive_a_restart(scripts: str) -> None:
 
 
 def test_a_library_that_does_not_end_is_not_kept(client: Client) -> None:
-    error = client("FUNCTION", "LOAD", "#!lua name=t\nwhile 1 do end")
-    assert error == "ERR Error registering functions: ERR FUNCTION LOAD timeout"
+    client("CONFIG SET script-max-time 0")
+    for _ in range(2):  # the second time it is compiled
+        error = client("FUNCTION", "LOAD", "#!lua name=t\nwhile 1 do end")
+        assert error == "ERR Error registering functions: ERR FUNCTION LOAD timeout"
     many = "#!lua name=t\nlocal t = {} for i = 1, 1e9 do t[i] = 'no-writes' end"
     assert client("FUNCTION", "LOAD", many).startswith("ERR Error registering functions: ERR ")
     assert client("FUNCTION", "LOAD", COUNTER) == b"counter"
@@ -78,6 +82,39 @@ def test_a_library_is_loaded_anew(client: Client) -> None:
     client.plays(("FCALL f 0", 1), ("FCALL f 0", 2))
     assert client("FUNCTION", "LOAD", "REPLACE", source) == b"t"
     assert client("FCALL f 0") == 1
+
+
+def test_a_library_may_need_memory_while_it_is_loaded(client: Client) -> None:
+    source = """#!lua name=t
+    local all = {}
+    for i = 1, 10 do all[i] = ('x'):rep(1000000) .. i end
+    redis.register_function('f', function() return #table.concat(all) end)"""
+    assert client("FUNCTION", "LOAD", source) == b"t"
+    assert client("FCALL f 0") == 10_000_011
+
+
+def test_a_library_is_no_script(client: Client) -> None:
+    client("FUNCTION", "LOAD", COUNTER)
+    sha = hashlib.sha1(COUNTER.encode()).hexdigest()
+    client.plays(("FCALL up 1 n", 1), (f"SCRIPT EXISTS {sha}", [0]))
+    assert b"number_of_cached_scripts:0\r\n" in client("INFO memory")
+    client("FUNCTION FLUSH")
+    assert client.engine.scripts.memory == 0
+
+
+def test_a_library_that_fails_is_counted_once(client: Client) -> None:
+    client("CONFIG RESETSTAT")
+    client("FUNCTION", "LOAD", "#!lua name=t\nfoo()")
+    client("FUNCTION", "LOAD", "#!lua name=t\n")
+    assert b"errorstat_ERR:count=2\r\n" in client("INFO errorstats")
+    (line,) = [one for one in client("INFO commandstats").split() if b"function|load" in one]
+    assert b"_function|load:calls=2," in line
+    assert line.endswith(b"failed_calls=2")
+
+
+def test_the_first_line_has_a_bound(client: Client) -> None:
+    long = f"#!lua name=t {' ' * 70_000}\n"
+    assert client("FUNCTION", "LOAD", long) == "ERR Invalid library metadata"
 
 
 def test_a_function_that_its_library_does_not_register_again_is_an_error(client: Client) -> None:
@@ -159,6 +196,25 @@ def test_payloads_pass_between_servers(client: Client) -> None:
             damaged = payload[:at] + bytes((payload[at] ^ 1,)) + payload[at + 1 :]
             assert other("FUNCTION", "RESTORE", damaged, "FLUSH").startswith("ERR DUMP payload")
         assert other("FCALL up 1 n") == 1
+
+
+@pytest.mark.parametrize(
+    ("second", "error"),
+    [
+        (encoded_string(b"code"), "ERR Missing library metadata"),
+        (encoded_string(COUNTER.encode()), "ERR Library 'counter' already exists"),
+        (encoded_string(COUNTER.encode())[:-1], "ERR Failed loading library payload"),
+        (encoded_string(b"#!lua name=t\n"), "ERR No functions registered"),
+        (
+            encoded_string(COUNTER.replace("=counter", "=t").encode()),
+            "ERR Function up already exists",
+        ),
+    ],
+)
+def test_all_of_a_payload_is_restored_or_nothing(client: Client, second: bytes, error: str) -> None:
+    payload = sealed(b"\xf5" + encoded_string(COUNTER.encode()) + b"\xf5" + second)
+    assert client("FUNCTION", "RESTORE", payload) == error
+    assert client("FUNCTION LIST") == []
 
 
 def test_a_function_that_takes_long_goes_on_in_a_thread(
