@@ -112,6 +112,14 @@ def test_a_library_that_fails_is_counted_once(client: Client) -> None:
     assert line.endswith(b"failed_calls=2")
 
 
+def test_an_error_of_a_last_call_names_no_place_of_ours(client: Client) -> None:
+    """Lua has forgotten the function that made the call."""
+    source = "#!lua name=t\nredis.register_function('f', function() return string.rep() end)"
+    client("FUNCTION", "LOAD", source)
+    problem = "ERR bad argument #1 to 'rep' (string expected, got no value)"
+    assert client("FCALL f 0") == problem
+
+
 def test_the_first_line_has_a_bound(client: Client) -> None:
     long = f"#!lua name=t {' ' * 70_000}\n"
     assert client("FUNCTION", "LOAD", long) == "ERR Invalid library metadata"

@@ -701,11 +701,12 @@ local function located(problem)
     message = type(message) == "string" and message or "ERR unknown error"
   else
     message = tostring(problem)
+    local shown = ""
     if place and place.currentline > 0 then
-      local shown = gsub(place.short_src, "%%", "%%%%") .. ":" .. place.currentline .. ": "
-      message = gsub(message, "^sandbox:%d+: ", shown)
-      message = gsub(message, "^library:%d+: ", shown)
+      shown = gsub(place.short_src, "%%", "%%%%") .. ":" .. place.currentline .. ": "
     end
+    message = gsub(message, "^sandbox:%d+: ", shown)
+    message = gsub(message, "^library:%d+: ", shown)
     message = "ERR " .. message
   end
   if place and place.currentline > 0 then
