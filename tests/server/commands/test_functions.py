@@ -17,6 +17,7 @@ from lsmkv.server import Server
 from lsmkv.server.commands.dumping import sealed
 from lsmkv.server.rdb import encoded_string
 from lsmkv.server.script_choice import ScriptChoice
+from lsmkv.server.scripts.evaluator import MOST_COMPILED
 
 pytest.importorskip("lupa")
 
@@ -74,13 +75,16 @@ def test_a_library_that_does_not_end_is_not_kept(client: Client) -> None:
 
 
 def test_a_library_is_loaded_anew(client: Client) -> None:
-    """What is local to it begins again, also with the same source."""
+    """What is local to it begins again: with the same source, and whenever it was forgotten."""
     source = (
         "#!lua name=t\nlocal n = 0\nredis.register_function('f', function() n = n + 1 return n end)"
     )
     client("FUNCTION", "LOAD", source)
     client.plays(("FCALL f 0", 1), ("FCALL f 0", 2))
     assert client("FUNCTION", "LOAD", "REPLACE", source) == b"t"
+    client.plays(("FCALL f 0", 1), ("SCRIPT FLUSH", b"OK"), ("FCALL f 0", 1), ("FCALL f 0", 2))
+    for number in range(MOST_COMPILED):
+        client("EVAL", f"return {number}", "0")
     assert client("FCALL f 0") == 1
 
 
