@@ -28,8 +28,9 @@ def check_allowed(session: Session, found: Command, request: list[bytes]) -> Non
         raise CommandError(f"ERR wrong number of arguments for '{found.full_name}' command")
     if session.limited and session.must_authenticate and "no_auth" not in flags:
         raise CommandError("NOAUTH Authentication required.")
-    if session.service.is_busy() and "allow_busy" not in found.properties.flags:
-        raise busy_error()
+    busy = session.service.busy
+    if busy is not None and "allow_busy" not in found.properties.flags:
+        raise busy_error(busy.script.is_library)
     if session.queued is not None and "no_multi" in flags:
         raise CommandError("ERR Command not allowed inside a transaction")
     if session.limited:

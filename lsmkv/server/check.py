@@ -33,6 +33,7 @@ from lsmkv.server.encoding import (
     HASH,
     KEY,
     KIND_NAMES,
+    LIBRARY,
     LIST,
     RANKED,
     SCRIPT,
@@ -52,7 +53,9 @@ from lsmkv.server.encoding import (
     ranked_prefix,
     successor,
 )
+from lsmkv.server.functions import Library
 from lsmkv.server.records import Records
+from lsmkv.server.resp import CommandError
 from lsmkv.server.stream import Stream, is_entry
 from lsmkv.server.stream_ids import id_text
 
@@ -95,6 +98,7 @@ class _Checker:
         yield from self._check_expiry()
         yield from self._check_field_expiry()
         yield from self._check_scripts()
+        yield from self._check_libraries()
 
     def _scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         return self._db.iterator(start=prefix, stop=successor(prefix), fill_cache=False)
@@ -147,6 +151,23 @@ class _Checker:
             sha = hashlib.sha1(record[1:], usedforsecurity=False).hexdigest().encode()
             if name[len(SCRIPT) :] != sha or record[:1] not in (b"l", b"e"):
                 yield f"The script {name!r} is stored under a name that is not its own."
+
+    def _check_libraries(self) -> Iterator[str]:
+        known = set()
+        for name, record in self._scan(LIBRARY):
+            if name == LIBRARY:
+                continue
+            try:
+                library = Library.decode(record)
+            except CommandError as error:
+                yield f"The library {name!r} cannot be read: {error}."
+                continue
+            if name != LIBRARY + library.name:
+                yield f"The library {name!r} is stored under a name that is not its own."
+            for one in library.functions:
+                if one.name.lower() in known:
+                    yield f"The function {one.name!r} is in two libraries."
+                known.add(one.name.lower())
 
     # Keys and what they hold
 

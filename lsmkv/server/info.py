@@ -101,7 +101,7 @@ def _memory(service: Service) -> Fields:
     used, lua = resident(), service.scripts.memory
     first = service.first_memory
     most = max(peak(), used, first)  # the system's own figure lags
-    stats = service.db.stats()
+    stats, functions = service.db.stats(), service.functions
     data = stats.memtable_bytes + stats.block_cache_bytes
     return {
         "used_memory": used,
@@ -128,8 +128,9 @@ def _memory(service: Service) -> Fields:
         "used_memory_vm_eval": lua,
         "used_memory_scripts_eval": service.sources.size,
         "number_of_cached_scripts": len(service.sources),
-        "number_of_functions": 0,
-        "number_of_libraries": 0,
+        "number_of_functions": len(functions),
+        "number_of_libraries": len(functions.libraries),
+        "used_memory_functions": functions.size,
         "memtable_bytes": stats.memtable_bytes,
         "block_cache_bytes": stats.block_cache_bytes,
     }

@@ -24,7 +24,7 @@ Handler = Callable[[Session, list[bytes]], Reply]
 
 COMMANDS: Table = {}
 """The commands of a store that is not served with ``--raw``."""
-_MAY_WRITE = ("PUBLISH", "SPUBLISH", "PFCOUNT", "EVAL", "EVALSHA")
+_MAY_WRITE = ("PUBLISH", "SPUBLISH", "PFCOUNT", "EVAL", "EVALSHA", "FCALL")
 """Commands that Redis' replicas may have to run, too, besides those that write."""
 
 # fmt: off

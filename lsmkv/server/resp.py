@@ -116,9 +116,10 @@ def read_only_error() -> CommandError:
     return CommandError("READONLY You can't write against a read only replica.")
 
 
-def busy_error() -> CommandError:
+def busy_error(function: bool) -> CommandError:
+    kind = "FUNCTION" if function else "SCRIPT"
     return CommandError(
-        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+        f"BUSY Redis is busy running a script. You can only call {kind} KILL or SHUTDOWN NOSAVE."
     )
 
 

@@ -18,6 +18,7 @@ from lsmkv.server.command import Command, Table
 from lsmkv.server.cursors import Cursors
 from lsmkv.server.database import Database
 from lsmkv.server.errors import Errors
+from lsmkv.server.functions import Functions
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.latency import Latencies
 from lsmkv.server.pause import Pause
@@ -54,6 +55,9 @@ class Service(ABC):
         self.pause = Pause()
         self.cursors = Cursors(space)
         self.sources = Sources(space)
+        self.functions = Functions(space)
+        if b"FCALL" in table:  # otherwise any record may be a client's
+            self.functions.refresh()
         self.slow = SlowLog(settings)
         self.latencies = Latencies()
         self.errors = Errors()
@@ -207,8 +211,9 @@ class Scripts(ABC):
         """
 
     @abstractmethod
-    def kill(self) -> None:
-        """End the script that runs.  Raises :class:`CommandError` if that cannot be."""
+    def kill(self, function: bool = False) -> None:
+        """End the script, or the function, that runs.  Raises :class:`CommandError` if that cannot
+        be."""
 
     @abstractmethod
     def forget(self) -> None:
@@ -499,6 +504,7 @@ class Evaluation:
         arguments: list[bytes],
         only_reads: bool,
         only_loads: bool = False,
+        function: bytes | None = None,
     ) -> None:
         self.session = session
         self.request = request
@@ -508,6 +514,12 @@ class Evaluation:
         self.only_reads = only_reads
         self.only_loads = only_loads
         """SCRIPT LOAD: it is compiled and kept, and does not run."""
+        self.function = function
+        """The function of a library that is called; empty if the library itself runs."""
+        self.registers = function == b""
+        """FUNCTION LOAD: a library runs, to register its functions."""
+        self.name = (function or script.sha).decode()
+        """How errors name it: a function's name, or the SHA-1 of a script."""
         self.started = time.perf_counter()
         self.deadline = math.inf
         """When the attempt in the loop ends."""

@@ -30,6 +30,8 @@ _PARSED_FLAGS: Final = {
 class Script:
     """A script."""
 
+    is_library: bool = False
+
     def __init__(self, sha: bytes, source: bytes) -> None:
         self.sha = sha
         """40 hexadecimal digits."""
@@ -63,6 +65,11 @@ class Script:
                     raise CommandError(f"ERR Unexpected flag in script shebang: {_shown(flag)}")
                 if _PARSED_FLAGS[flag]:
                     self.only_reads = True
+
+
+def sha_of(source: bytes) -> bytes:
+    """The SHA-1 of a script, in hexadecimal digits."""
+    return hashlib.sha1(source, usedforsecurity=False).hexdigest().encode()
 
 
 def _shown(word: bytes) -> str:
@@ -106,7 +113,7 @@ class Sources:
     def of_source(self, source: bytes) -> Script:
         """The script with this source, which may be new.  Raises :class:`CommandError` for an
         invalid first line."""
-        sha = hashlib.sha1(source, usedforsecurity=False).hexdigest().encode()
+        sha = sha_of(source)
         return self.find(sha) or self._new(sha, source)
 
     def _new(self, sha: bytes, source: bytes) -> Script:

@@ -47,7 +47,7 @@ def test_the_records_begin_as_the_table_says() -> None:
     names = ("FORMAT_KEY", "DATABASE", "CEILINGS", "EXPIRY_BOUND", "GARBAGE_ENDS", "KEY")
     names += ("ELEMENT", "RANKED", "GROUP", "EXPIRY", "GARBAGE", "CURSOR", "SCRIPT")
     names += ("IMPORT", "FIELD_EXPIRY_BOUND", "FIELD_EXPIRY", "FIELD_TIME", "FIELD_ORDER")
-    names += ("STAGED",)
+    names += ("STAGED", "LIBRARY")
     assert set(marks) == {getattr(encoding, name).decode() for name in names}
     formats = encoding.FORMAT.decode(), encoding.FORMAT_2.decode()
     assert "| `!format` | `{}`; `{}` once a string was in chunks, or".format(*formats) in PAGE

@@ -1,9 +1,10 @@
 """Hostile scripts: ``lua_scripts.py [--scripts N] [--seconds S] [--seed S] [--first N] [--show]``.
 
 Each script is made by a grammar from every function that a script can reach, with arguments at
-their edges, and runs in the interpreter of the server, in a process of its own.  It may return or
-raise what it likes.  It may not end the process, go on for a second after it was told to end, or
-leave anything to the script after it.
+their edges, and runs in the interpreter of the server, in a process of its own.  Every second one
+is a library, of which a function runs twice.  It may return or raise what it likes.  It may not
+end the process, go on for a second after it was told to end, or leave anything to the script after
+it.
 
 A script follows from the seed and its number: ``--seed S --first N --scripts 1 --show`` prints one,
 and runs it again.
@@ -115,8 +116,17 @@ class Grammar:
 
     def script(self) -> str:
         """A prelude and a few statements."""
+        return PRELUDE + self._body()
+
+    def library(self) -> str:
+        """A function with a few statements.  It keeps what it has made for its next call."""
+        return (
+            f"{PRELUDE}redis.register_function('f', function(KEYS, ARGV, ...)\n{self._body()}\nend)"
+        )
+
+    def _body(self) -> str:
         body = "\n".join(self._statement(3) for _ in range(self._rng.randrange(1, 6)))
-        return f"{PRELUDE}{body}\n{self._rng.choice(['', f'return {self._value(2)}'])}"
+        return f"{body}\n{self._rng.choice(['', f'return {self._value(2)}'])}"
 
     def _statement(self, depth: int) -> str:
         kind = self._rng.randrange(14)
@@ -242,19 +252,27 @@ def run_inside(seed: int, first: int, last: int, show: bool) -> None:
     functions = names.decode().split()
     for number in range(first, last):
         rng = random.Random(f"{seed} {number}")
-        source = Grammar(rng, functions).script()
+        grammar, library = Grammar(rng, functions), number % 2 == 1
+        source = grammar.library() if library else grammar.script()
         print(number, flush=True)
         if show:
             print(source, flush=True)
+        called = (b"", b"f", b"f") if library else (None,)
         commands.begin()
         try:
-            function = sandbox.compile(source.encode("latin-1"))
-            commands.begin()
-            sandbox.run(function, [b"k"], [b"a"], rng.random() < 0.5, rng.choice(MEMORY))
+            function = sandbox.compile(source.encode("latin-1"), library)
         except ScriptError as error:
+            called = ()
             if show:
                 print(error.args)
-        commands.must_stop()
+        for name in called:
+            commands.begin()
+            try:
+                sandbox.run(function, [b"k"], [b"a"], rng.random() < 0.5, rng.choice(MEMORY), name)
+            except ScriptError as error:
+                if show:
+                    print(error.args)
+            commands.must_stop()
         if show:
             print(f"{commands.longest:.3f} s")
         if commands.longest > STALL:

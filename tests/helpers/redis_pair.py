@@ -351,6 +351,7 @@ class Pair:
         for side in (self.redis, self.lsmkv):
             side.connect()
             side.control.ask("FLUSHALL")
+            side.control.ask("FUNCTION", "FLUSH")
             for user in side.control.ask("ACL", "USERS").parts:
                 side.control.ask("ACL", "DELUSER", user.value)  # which spares the default user
         self._queued = [None] * _CLIENTS

@@ -361,6 +361,7 @@ return cjson.encode(cjson.decode('{"a":[1,2.5,"x",null,true,{}]}'))
 return {cjson.encode_sparse_array()}
 cjson.encode_sparse_array(true) local r = cjson.encode({[1]=1, [100]=2}) cjson.encode_sparse_array(false) return r ~= ''
 return cjson.encode_sparse_array(true, 'x')
+cjson.encode_sparse_array(false) return 'in Redis it is still set'
 return cjson.encode_sparse_array('foo')
 return cjson.encode_max_depth(0)
 return {cjson.encode_max_depth(), cjson.decode_max_depth(), cjson.encode_number_precision(), cjson.encode_keep_buffer(), cjson.encode_invalid_numbers(), cjson.decode_invalid_numbers()}

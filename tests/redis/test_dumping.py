@@ -41,6 +41,21 @@ def test_random_keys_are_exchanged(pair: Pair, streams: bool) -> None:
     assert exchanged > 0
 
 
+def test_libraries_are_exchanged(pair: Pair) -> None:
+    for name, returned in (("one", "x" * 5000), ("two", "a short one")):
+        source = f"#!lua name={name}\nredis.register_function('{name}', function()"
+        source += f" return '{returned}' end)"
+        pair.run(0, [b"FUNCTION", b"LOAD", source.encode()])
+    sides = (pair.redis, pair.lsmkv)
+    payloads = [side.control.ask("FUNCTION", "DUMP").value for side in sides]
+    for side, payload in zip(sides, reversed(payloads), strict=True):
+        assert isinstance(payload, bytes)
+        assert side.control.ask("FUNCTION", "RESTORE", payload, "FLUSH").value == b"OK"
+    for name in (b"one", b"two"):
+        pair.run(0, [b"FCALL", name, b"0"])
+        pair.run(0, [b"FUNCTION", b"LIST", b"LIBRARYNAME", name, b"WITHCODE"])
+
+
 def test_large_keys_are_exchanged(pair: Pair) -> None:
     """Those that Redis stores in many pieces."""
     for at in range(0, 3000, 100):

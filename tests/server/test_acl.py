@@ -125,11 +125,12 @@ def test_every_key_is_checked_that_a_request_names_though_others_make_no_sense()
     assert user.denial(merge, [b"PFMERGE", b"b"]) == Denial(2, 0, b"b")  # Redis 7.0 permits it
 
 
-def test_only_commands_about_a_whole_database_name_no_keys() -> None:
+def test_only_commands_about_a_whole_database_or_libraries_name_no_keys() -> None:
     """Any other command would escape the rules of keys: it needs a line in command_properties."""
     about_data = [one for one in EVERY if one.flags & {"readonly", "write"}]
     assert {one.name for one in about_data if not one.properties.keys} == {
-        *("DBSIZE", "FLUSHALL", "FLUSHDB", "KEYS", "RANDOMKEY", "SCAN", "SWAPDB")
+        *("DBSIZE", "FLUSHALL", "FLUSHDB", "KEYS", "RANDOMKEY", "SCAN", "SWAPDB"),
+        *("FUNCTION DELETE", "FUNCTION FLUSH", "FUNCTION LOAD", "FUNCTION RESTORE"),
     }
     raw = [one for one in RAW_COMMANDS.values() if one.flags & {"readonly", "write"}]
     assert {one.name for one in raw if not one.properties.keys} == {

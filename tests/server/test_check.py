@@ -26,6 +26,7 @@ from lsmkv.server.encoding import (
     GARBAGE_ENDS,
     GROUP,
     KEY,
+    LIBRARY,
     RANKED,
     SCRIPT,
     TWO_U64,
@@ -39,6 +40,7 @@ from lsmkv.server.encoding import (
     ranked_prefix,
 )
 from lsmkv.server.engine import Engine
+from lsmkv.server.functions import Library
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.records import Records
 from lsmkv.server.settings import Settings
@@ -216,6 +218,15 @@ def no_garbage(db: DB) -> None:
     db.delete(GARBAGE_ENDS)
 
 
+def library(name: bytes, function: bytes) -> bytes:
+    return Library(b"#!lua name=%b\n" % name, function + b" 0 - ").encode()
+
+
+def function_twice(db: DB) -> None:
+    db.put(LIBRARY + b"a", library(b"a", b"f"))
+    db.put(LIBRARY + b"b", library(b"b", b"F"))
+
+
 DAMAGES: dict[str, tuple[Callable[[DB], None], str]] = {
     "format": (lambda db: db.delete(FORMAT_KEY), "does not state its format"),
     "size of a database": (lambda db: db.delete(key(db, b"string")), "keys, but its record says"),
@@ -277,6 +288,12 @@ DAMAGES: dict[str, tuple[Callable[[DB], None], str]] = {
         lambda db: db.put(RANKED + U64.pack(65_000) + ordered_score(1), b""),
         "belongs to no key",
     ),
+    "another library": (
+        lambda db: db.put(LIBRARY + b"a", library(b"b", b"f")),
+        "is stored under a name that is not its own",
+    ),
+    "a function twice": (function_twice, "The function b'F' is in two libraries"),
+    "a library": (lambda db: db.put(LIBRARY + b"a", b"\0\0\0\5"), "cannot be read"),
     "another script": (lambda db: db.put(SCRIPT + b"0" * 40, b"lreturn 1"), "not its own"),
     "stray key": (lambda db: db.put(KEY + U32.pack(999) + b"a", b"\1"), "belongs to no database"),
     "garbage ends": (

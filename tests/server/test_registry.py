@@ -46,3 +46,8 @@ def test_raw_commands_of_the_same_name_take_the_same_arguments() -> None:
         if name in COMMANDS:
             assert (one.arity, one.writes) == (COMMANDS[name].arity, COMMANDS[name].writes), name
     assert set(RAW_COMMANDS) - set(COMMANDS) == {b"LSMKV.RANGE"}
+
+
+def test_a_pause_of_writes_takes_scripts_and_functions_for_writes() -> None:
+    names = (b"EVAL", b"EVALSHA", b"FCALL", b"EVAL_RO", b"EVALSHA_RO", b"FCALL_RO")
+    assert [COMMANDS[name].may_write for name in names] == [True] * 3 + [False] * 3

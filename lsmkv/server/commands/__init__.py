@@ -14,6 +14,7 @@ from lsmkv.server.commands import (
     diagnosis,
     dumping,
     field_expiry,
+    functions,
     geo,
     hashes,
     hyperloglogs,
@@ -42,9 +43,9 @@ __all__ = ["COMMANDS", "MODULES"]
 # fmt: off
 MODULES = (
     acl, admin, bitfields, bitmaps, bloom, clients, connection, consumer_groups, diagnosis, dumping,
-    field_expiry, geo, hashes, hyperloglogs, introspection, keys, lists, pubsub, raw, scripts, sets,
-    sorted_set_algebra, sorted_set_ranges, sorted_sets, sorting, stream_info, stream_reading,
-    streams, strings, subsequences, transactions,
+    field_expiry, functions, geo, hashes, hyperloglogs, introspection, keys, lists, pubsub, raw,
+    scripts, sets, sorted_set_algebra, sorted_set_ranges, sorted_sets, sorting, stream_info,
+    stream_reading, streams, strings, subsequences, transactions,
 )
 # fmt: on
 """The modules that register commands."""

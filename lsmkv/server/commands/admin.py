@@ -212,8 +212,9 @@ def shutdown(session: Session, args: list[bytes]) -> Reply:
     for word in args[1:]:
         if word.upper() not in (b"SAVE", b"NOSAVE", b"NOW", b"FORCE"):
             raise syntax_error()
-    if session.service.busy is not None and b"NOSAVE" not in [word.upper() for word in args]:
-        raise busy_error()
+    busy = session.service.busy
+    if busy is not None and b"NOSAVE" not in [word.upper() for word in args]:
+        raise busy_error(busy.script.is_library)
     session.service.on_shutdown()
     session.closing = True
     session.service.schedule(session.close)
@@ -230,7 +231,6 @@ def module_list(session: Session, args: list[bytes]) -> Reply:
 
 
 for _what, _names in {
-    "functions: see EVAL": "FCALL FCALL_RO FUNCTION",
     "cluster": "CLUSTER ASKING READONLY READWRITE",
     "Sentinel": "SENTINEL",
     "modules": "MODULE|LOAD MODULE|LOADEX MODULE|UNLOAD",

@@ -76,7 +76,12 @@ def dump(session: Session, args: list[bytes]) -> Reply:
     if entry.fields_expire:
         raise CommandError("ERR a hash whose fields expire cannot be dumped: not in Redis 7.0")
     parts = [bytes((_TYPES[entry.kind],)), *_contents(session, entry)]
-    data = b"".join(parts) + _VERSION.to_bytes(2, "little")
+    return sealed(b"".join(parts))
+
+
+def sealed(contents: bytes) -> bytes:
+    """A payload: some contents with the version of the format and a checksum."""
+    data = contents + _VERSION.to_bytes(2, "little")
     return data + crc64(data).to_bytes(8, "little")
 
 
@@ -190,7 +195,7 @@ def restore(session: Session, args: list[bytes]) -> Reply:
         raise CommandError("ERR Invalid TTL value, must be >= 0")
     if len(args[3]) > _LARGE:
         space.records.give_way()
-    value = _restored(session, _verified(args[3]))
+    value = _restored(session, verified(args[3]))
     replaced = space.clear(database, key)
     if expires and not absolute:
         expires = wrapped(expires + space.now())
@@ -207,8 +212,8 @@ def restore(session: Session, args: list[bytes]) -> Reply:
     return OK
 
 
-def _verified(payload: bytes) -> bytes:
-    """The kind and the contents of a payload."""
+def verified(payload: bytes) -> bytes:
+    """The kind and the contents of a payload.  Raises :class:`CommandError` if it is damaged."""
     version = int.from_bytes(payload[-_FOOTER:-8], "little")
     checksum = int.from_bytes(payload[-8:], "little")
     if len(payload) < _FOOTER or version > _VERSION or crc64(payload[:-8]) != checksum:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from lsmkv.server.numbers import to_int
+from lsmkv.server.numbers import NOT_AN_INTEGER, to_int
 from lsmkv.server.registry import command, container
 from lsmkv.server.resp import OK, CommandError, Reply
 from lsmkv.server.session import Evaluation, Session
@@ -13,8 +13,9 @@ from lsmkv.server.sources import Script
 _NO_SCRIPT = "NOSCRIPT No matching script. Please use EVAL."
 
 
-def _key_count(args: list[bytes]) -> int:
-    count = to_int(args[2])
+def key_count(args: list[bytes], not_integer: str = NOT_AN_INTEGER) -> int:
+    """The number of keys in a request.  Raises :class:`CommandError` if there are not so many."""
+    count = to_int(args[2], not_integer)
     if count > len(args) - 3:
         raise CommandError("ERR Number of keys can't be greater than number of args")
     if count < 0:
@@ -23,7 +24,7 @@ def _key_count(args: list[bytes]) -> int:
 
 
 def _evaluate(session: Session, args: list[bytes], script: Script, only_reads: bool) -> Reply:
-    first = 3 + _key_count(args)
+    first = 3 + key_count(args)
     only_reads = only_reads or script.only_reads
     evaluation = Evaluation(session, args, script, args[3:first], args[first:], only_reads)
     return session.service.scripts.evaluate(evaluation)
@@ -33,7 +34,7 @@ def _eval(only_reads: bool, session: Session, args: list[bytes]) -> Reply:
     service = session.service
     if service.monitors:  # before the commands of the script
         service.show_request(session, args)
-    _key_count(args)
+    key_count(args)
     return _evaluate(session, args, service.sources.of_source(args[1]), only_reads)
 
 

@@ -24,7 +24,15 @@ from lsmkv.engine.errors import Error
 from lsmkv.server.admission import denied
 from lsmkv.server.command import Command
 from lsmkv.server.info import REDIS_VERSION
-from lsmkv.server.resp import NO_REPLY, CommandError, Encoded, Reply, full_error, read_only_error
+from lsmkv.server.resp import (
+    NO_REPLY,
+    CommandError,
+    Encoded,
+    Reply,
+    busy_error,
+    full_error,
+    read_only_error,
+)
 from lsmkv.server.scripts.sandbox import OutOfMemory, Sandbox, ScriptError, Stopped
 from lsmkv.server.session import Evaluation, Scripts, Service, Session
 from lsmkv.server.sources import Script
@@ -34,6 +42,10 @@ IN_LOOP: Final = 0.02
 """Seconds that a script may take in the loop's thread."""
 _MEMORY_IN_LOOP: Final = 4 << 20
 """Bytes that it may have there, so that no step of it takes long."""
+LOADING: Final = 0.5
+"""Seconds that a library may take to register its functions, all of them in the loop's thread."""
+GARBAGE: Final = 16 << 20
+"""Bytes that an interpreter may have besides those of a script."""
 _LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
 MOST_COMPILED: Final = 1000
 """Scripts that are kept compiled."""
@@ -83,9 +95,9 @@ class Evaluator(Scripts):
             if self._sandbox is None:
                 self._sandbox = Sandbox(self, REDIS_VERSION)
             try:
-                function = self._sandbox.compile(script.body)
+                function = self._sandbox.compile(script.body, script.is_library)
             except ScriptError as error:
-                raise invalid(str(error)) from None
+                raise invalid(script, str(error)) from None
             if len(self._compiled) >= MOST_COMPILED:
                 del self._compiled[next(iter(self._compiled))]
             self._compiled[script.sha] = function
@@ -94,13 +106,16 @@ class Evaluator(Scripts):
     def evaluate(self, evaluation: Evaluation) -> Reply:
         script = evaluation.script
         self._check_allowed(script)
+        if self.memory > self._service.settings.script_memory + GARBAGE:
+            self.forget()  # libraries have kept too much
         self._compile(script)
         self._keep_source(evaluation)
         if evaluation.only_loads:
             return script.sha
-        evaluation.deadline = time.perf_counter() + IN_LOOP  # its compilation may have started Lua
+        seconds = LOADING if evaluation.registers else IN_LOOP
+        evaluation.deadline = time.perf_counter() + seconds  # its compilation may have started Lua
         reply = self._attempt(evaluation)
-        if not evaluation.late:
+        if not evaluation.late or evaluation.registers:
             return self._done(evaluation, reply)
         self._undo(evaluation)
         evaluation.deadline = math.inf
@@ -123,6 +138,8 @@ class Evaluator(Scripts):
     def _keep_source(self, evaluation: Evaluation) -> None:
         """Keep the source of a script that compiles."""
         sources = self._service.sources
+        if evaluation.script.is_library:
+            return
         if evaluation.only_loads or not sources.has(evaluation.script):
             sources.add(evaluation.script, loaded=evaluation.only_loads)
 
@@ -169,7 +186,7 @@ class Evaluator(Scripts):
         assert self._sandbox is not None
         self._begin(evaluation)
         memory = self._service.settings.script_memory
-        if evaluation.deadline < math.inf:
+        if evaluation.deadline < math.inf and not evaluation.registers:
             memory = min(memory, _MEMORY_IN_LOOP)
         try:
             return self._sandbox.run(
@@ -178,6 +195,7 @@ class Evaluator(Scripts):
                 evaluation.arguments,
                 evaluation.session.resp3,
                 memory,
+                evaluation.function,
             )
         except ScriptError as error:
             if type(error) is OutOfMemory and memory < self._service.settings.script_memory:
@@ -192,12 +210,13 @@ class Evaluator(Scripts):
     def _error(self, evaluation: Evaluation, error: ScriptError) -> CommandError:
         """The reply of a script that has ended with an error."""
         text = str(error.args[0])
-        sha = evaluation.script.sha.decode()
+        if evaluation.registers:
+            return unregistered("ERR FUNCTION LOAD timeout" if evaluation.late else text)
         if evaluation.killed and not evaluation.abandoned and not self.undoes:
             self.killed += 1
             text = "ERR Script killed by user with SCRIPT KILL..."
         if len(error.args) > 1:
-            text = f"{text} script: {sha}, on {error.args[1]}."
+            text = f"{text} script: {evaluation.name}, on {error.args[1]}."
         return CommandError(text)
 
     def _tell(self, evaluation: Evaluation) -> None:
@@ -248,10 +267,11 @@ class Evaluator(Scripts):
         if self._service.busy is evaluation:
             evaluation.over_limit = True
             _log.warning(
-                "the script %s has run for %d ms: other clients are answered with BUSY; SCRIPT"
+                "the script %s has run for %d ms: other clients are answered with BUSY; %s"
                 " KILL ends %s",
-                evaluation.script.sha.decode(),
+                evaluation.name,
                 self._service.settings.script_time_limit,
+                "FUNCTION" if evaluation.script.is_library else "SCRIPT",
                 "it" if self.undoes else "a script that has not written",
             )
             self._service.release_held_back()
@@ -285,8 +305,9 @@ class Evaluator(Scripts):
             except TimeoutError:
                 _log.error("a script could not be ended")
 
-    def kill(self) -> None:
-        """SCRIPT KILL.  Raises :class:`CommandError` if no script can be ended."""
+    def kill(self, function: bool = False) -> None:
+        """SCRIPT KILL, or FUNCTION KILL.  Raises :class:`CommandError` if there is nothing that it
+        can end."""
         evaluation = self._service.busy
         if evaluation is None:
             raise CommandError("NOTBUSY No scripts in execution right now.")
@@ -296,6 +317,8 @@ class Evaluator(Scripts):
                 " You can either wait the script termination or kill the server in a hard way using"
                 " the SHUTDOWN NOSAVE command."
             )
+        if evaluation.script.is_library != function:
+            raise busy_error(evaluation.script.is_library)
         self._stop(evaluation)
 
     def _stop(self, evaluation: Evaluation) -> None:
@@ -410,9 +433,15 @@ class Evaluator(Scripts):
         return found
 
 
-def invalid(text: str) -> CommandError:
+def invalid(script: Script, text: str) -> CommandError:
     """The reply to a script that cannot be compiled."""
-    return CommandError(f"ERR Error compiling script (new function): {text}")
+    what = "function" if script.is_library else "script (new function)"
+    return CommandError(f"ERR Error compiling {what}: {text}")
+
+
+def unregistered(text: str) -> CommandError:
+    """The reply to a library that fails while it is loaded."""
+    return CommandError(f"ERR Error registering functions: {text}")
 
 
 def write_line(level: int, text: bytes) -> None:

@@ -18,7 +18,16 @@ from typing import Any, Final
 
 from lsmkv.server.info import REDIS_VERSION
 from lsmkv.server.resp import NO_REPLY, CommandError, Encoded, Reply
-from lsmkv.server.scripts.evaluator import IN_LOOP, MOST_COMPILED, Evaluator, invalid, write_line
+from lsmkv.server.scripts.evaluator import (
+    GARBAGE,
+    IN_LOOP,
+    LOADING,
+    MOST_COMPILED,
+    Evaluator,
+    invalid,
+    unregistered,
+    write_line,
+)
 from lsmkv.server.scripts.process import ProcessEnded, ScriptProcess, is_one_reply
 from lsmkv.server.scripts.sandbox import ScriptError, Stopped
 from lsmkv.server.session import Evaluation, Service
@@ -72,8 +81,11 @@ class IsolatedEvaluator(Evaluator):
             self._keep_source(evaluation)
             if evaluation.only_loads:
                 return script.sha
+            if evaluation.registers:
+                evaluation.deadline = time.perf_counter() + LOADING
         self._begin(evaluation)
-        reply = self._go_on(evaluation, evaluation.started + IN_LOOP, self._request(evaluation))
+        deadline = math.inf if evaluation.registers else evaluation.started + IN_LOOP
+        reply = self._go_on(evaluation, deadline, self._request(evaluation))
         if reply is not NO_REPLY:
             return self._done(evaluation, reply)
         try:
@@ -90,6 +102,7 @@ class IsolatedEvaluator(Evaluator):
         """Have a process with room for a script.  Raises :class:`CommandError`."""
         settings, process = self._service.settings, self._process
         is_full = len(self._compiled) >= MOST_COMPILED and script.sha not in self._compiled
+        is_full = is_full or self._memory > settings.script_memory + GARBAGE
         if process is not None:
             if not is_full and process.memory == settings.script_memory and process.is_idle():
                 return
@@ -108,7 +121,8 @@ class IsolatedEvaluator(Evaluator):
         if evaluation.only_loads:
             return "load", script.sha, source
         resp3 = evaluation.session.resp3
-        return "run", script.sha, source, evaluation.keys, evaluation.arguments, resp3, memory
+        found = "run", script.sha, source, evaluation.keys, evaluation.arguments, resp3, memory
+        return found if evaluation.function is None else (*found, evaluation.function)
 
     def _go_on(self, evaluation: Evaluation, deadline: float, request: Any = None) -> Reply:
         """Answer the process until the script ends, in this thread.  Errors are replies.
@@ -117,7 +131,7 @@ class IsolatedEvaluator(Evaluator):
         """
         process, most = self._process, self._service.settings.script_time
         assert process is not None
-        end = evaluation.started + most / 1000 if most else math.inf
+        whole = evaluation.started + most / 1000 if most else math.inf
         try:
             if request is not None:
                 process.send(request)
@@ -125,6 +139,7 @@ class IsolatedEvaluator(Evaluator):
                     self._service.commit()  # what came before it; the process works meanwhile
             while True:
                 now = time.perf_counter()
+                end = min(whole, evaluation.deadline)
                 if now >= end:
                     return self._fail(evaluation, f"script-max-time is {most} ms")
                 if now >= deadline:
@@ -157,6 +172,8 @@ class IsolatedEvaluator(Evaluator):
             if not message[2].isdigit() or len(message[2]) > _LONGEST_NUMBER:
                 raise ProcessEnded(_STRANGE)
             self._memory = int(message[2])
+            if evaluation.registers:
+                return message[1].partition(b"\r\n")[2][:-2]
             return Encoded(message[1])
         elif verb == b"failed" and count in (2, 3):
             return self._error(evaluation, ScriptError(*map(_text, message[1:])))
@@ -166,8 +183,10 @@ class IsolatedEvaluator(Evaluator):
             self._keep_source(evaluation)
             if evaluation.only_loads:
                 return evaluation.script.sha
+            if evaluation.registers:
+                evaluation.deadline = time.perf_counter() + LOADING
         elif verb == b"refused" and count == 2:
-            return invalid(_text(message[1]))
+            return invalid(evaluation.script, _text(message[1]))
         elif verb == b"permits" and count > 1:
             process.send(self.permits(message[1:]))
         elif verb == b"resp3" and count == 2:
@@ -200,10 +219,11 @@ class IsolatedEvaluator(Evaluator):
             self.crashed += 1
             text = f"ERR The script has ended its process ({reason or ended or _CLOSED})."
             text += " What it wrote was undone."
-        sha = evaluation.script.sha.decode()
         if not evaluation.killed:
-            _log.error("%s script: %s", text.removeprefix("ERR "), sha)
-        return CommandError(f"{text} script: {sha}.")
+            _log.error("%s script: %s", text.removeprefix("ERR "), evaluation.name)
+        if evaluation.registers:
+            return unregistered("ERR FUNCTION LOAD timeout" if limit else text)
+        return CommandError(f"{text} script: {evaluation.name}.")
 
     def _stop(self, evaluation: Evaluation) -> None:
         super()._stop(evaluation)

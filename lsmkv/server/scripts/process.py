@@ -11,6 +11,7 @@ to the process                      answers from it           meaning
 ``("load", sha, source)``           ``compiled``              compile a script
 ``("run", sha, source or None,      ``compiled``, ``done      run a script, compiled before without
 keys, arguments, resp3, memory)``   reply memory``            a source; the reply is bytes of RESP
+the same with ``called``            the same                  a library: see ``Sandbox.run``
 \\                                   ``refused text``          it cannot be compiled
 \\                                   ``failed text [place]``   it has ended with an error
 the command's reply                 ``call word...``          the script runs a command

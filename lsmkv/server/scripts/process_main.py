@@ -19,6 +19,10 @@ NO_MEMORY: Final = 65
 """The status with which the process ends if there is no memory, apart from Lua's."""
 
 
+_OF_SCRIPTS: Final = 4
+"""Arguments of a message that runs a script; for a library there is one more."""
+
+
 class _Server:
     """The server, which runs the commands of a script."""
 
@@ -82,15 +86,16 @@ class _Host:
         """Run scripts, one after the other."""
         while True:
             verb, sha, source, *arguments = self._server.receive()
-            if (source is None or self._compiles(sha, source)) and verb == "run":
+            is_library = len(arguments) > _OF_SCRIPTS
+            if (source is None or self._compiles(sha, source, is_library)) and verb == "run":
                 self._run(sha, *arguments)
 
-    def _compiles(self, sha: bytes, source: bytes) -> bool:
+    def _compiles(self, sha: bytes, source: bytes, is_library: bool) -> bool:
         if self._sandbox is None:
             self._server.send(b"failed", self._problem)
             return False
         try:
-            self._scripts[sha] = self._sandbox.compile(source)
+            self._scripts[sha] = self._sandbox.compile(source, is_library)
         except ScriptError as error:
             self._server.send(b"refused", _encoded(str(error)))
             return False
@@ -98,13 +103,19 @@ class _Host:
         return True
 
     def _run(
-        self, sha: bytes, keys: list[bytes], arguments: list[bytes], resp3: bool, memory: int
+        self,
+        sha: bytes,
+        keys: list[bytes],
+        arguments: list[bytes],
+        resp3: bool,
+        memory: int,
+        called: bytes | None = None,
     ) -> None:
         sandbox, server = self._sandbox, self._server
         assert sandbox is not None
         server.resp3 = False
         try:
-            reply = sandbox.run(self._scripts[sha], keys, arguments, resp3, memory)
+            reply = sandbox.run(self._scripts[sha], keys, arguments, resp3, memory, called)
         except ScriptError as error:
             server.send(b"failed", *map(_encoded, error.args))
         else:

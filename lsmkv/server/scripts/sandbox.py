@@ -155,6 +155,7 @@ class Sandbox:
         self._compile: Any = functions[2]
         self._clean: Any = functions[3]
         self._set_step: Any = functions[4]
+        self._choose: Any = functions[5]
         self._usual = self.memory
         """The bytes that it has without scripts."""
 
@@ -168,20 +169,30 @@ class Sandbox:
         used: int = self._lua.get_memory_used(total=True)
         return used
 
-    def compile(self, source: bytes) -> Any:
-        """Compile a script.  Raises :class:`ScriptError` with what is wrong."""
+    def compile(self, source: bytes, is_library: bool = False) -> Any:
+        """Compile a script, or a library of functions.  Raises :class:`ScriptError` with what is
+        wrong."""
         self._lua.set_max_memory(0)  # nothing that comes from here may lack memory
         if len(source) <= _LONGEST:
             source = with_frames(source)
-        compiled: tuple[Any, bytes | None] = self._compile(source)
+        compiled: tuple[Any, bytes | None] = self._compile(source, is_library)
         if compiled[0] is None:
             raise ScriptError(_text(compiled[1]))
         return compiled[0]
 
     def run(
-        self, function: Any, keys: list[bytes], arguments: list[bytes], resp3: bool, memory: int
+        self,
+        function: Any,
+        keys: list[bytes],
+        arguments: list[bytes],
+        resp3: bool,
+        memory: int,
+        called: bytes | None = None,
     ) -> Reply:
         """Run a compiled script, with at most ``memory`` bytes of its own.
+
+        If it is a library, its function ``called`` runs; or, if that is empty, the library itself,
+        which then returns what it registers.
 
         Returns its reply, in RESP3 or RESP2.  Raises :class:`ScriptError`, and
         :class:`OutOfMemory` if that is the cause.
@@ -196,6 +207,8 @@ class Sandbox:
         if used > self._usual + max(memory // 2, _GARBAGE):
             lua.gccollect()
             used = lua.get_memory_used(total=True)
+        if called is not None:
+            self._choose(called)
         self._limit = used + size + memory
         self._exhausted = False
         self._steps, self._looked = _STEPS, perf_counter()

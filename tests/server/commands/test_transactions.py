@@ -9,7 +9,7 @@ from transcripts import Section, transcript
 
 @pytest.mark.parametrize(
     "wrong",
-    ["NONE x", "GET", "SAVE", "CLIENT NONE", "SHUTDOWN", "DEBUG a b", "FCALL x 0", "CLIENT",
+    ["NONE x", "GET", "SAVE", "CLIENT NONE", "SHUTDOWN", "DEBUG a b", "MIGRATE x 0", "CLIENT",
      "CLIENT KILL", "MODULE LOAD x"],
 )  # fmt: skip
 def test_what_cannot_be_queued_discards_all(client: Client, wrong: str) -> None:

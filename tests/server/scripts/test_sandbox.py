@@ -179,6 +179,7 @@ def test_what_is_not_for_scripts_is_not_there(client: Client, name: str) -> None
         "redis.call = nil",
         "rawset(cjson, 'encode', nil)",
         "cjson.encode_max_depth(1)",
+        "cjson.encode_sparse_array(true, 'x')",
         "local f = loadstring('x = 1') f()",
         "KEYS.x = 1 ARGV.x = 1",
     ],
@@ -187,9 +188,10 @@ def test_no_script_leaves_something_to_another(client: Client, change: str) -> N
     client("EVAL", f"pcall(function() {change} end) {change}", "0")
     look = """
     local found = {rawget(_G, 'x'), rawget(_G, 1), rawget(string, 1), rawget(redis, 1), KEYS.x}
-    return {#found, ('a'):rep(2), type(redis.call), cjson.encode({{{}}}), #KEYS}
+    local json = cjson.encode({{{}}}) .. tostring(cjson.encode_sparse_array())
+    return {#found, ('a'):rep(2), type(redis.call), json, #KEYS}
     """
-    assert client("EVAL", look, "0") == [0, b"aa", b"function", b"[[{}]]", 0]
+    assert client("EVAL", look, "0") == [0, b"aa", b"function", b"[[{}]]false", 0]
 
 
 @pytest.mark.parametrize(

@@ -462,6 +462,7 @@ local function module()
 
   function cjson.encode_sparse_array(convert, ratio, safe)
     local name = "encode_sparse_array"
+    changed = true  -- also if a later argument is wrong
     if convert ~= nil then
       settings.convert = flag(convert, 1, name)
     end
@@ -471,7 +472,6 @@ local function module()
     if safe ~= nil then
       settings.safe = whole(safe, 3, name, 0, MOST)
     end
-    changed = true
     return settings.convert, settings.ratio, settings.safe
   end
 

@@ -99,11 +99,12 @@ local function protect(contents)
   return proxy
 end
 
-setmetatable(G, {
+local of_strict = {
   __index = function(_, name)
     error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
   end,
-})
+}
+setmetatable(G, of_strict)
 local env = protect(G)
 G._G = env
 
@@ -557,6 +558,131 @@ for _, name in ipairs({ "bit", "cjson", "cmsgpack", "struct" }) do
   resets[#resets + 1] = library.reset
 end
 
+-- Libraries of functions.  While one is loaded it sees nothing but `redis`, and there only what is
+-- here.  Its functions see what scripts see, but KEYS and ARGV.
+
+local FLAGS = {
+  ["no-writes"] = 1, ["allow-oom"] = 2, ["allow-stale"] = 4, ["no-cluster"] = 8,
+  ["allow-cross-slot-keys"] = 16,
+}
+local behind_env = debug.getmetatable(env)
+local registered    -- by name, while a library is loaded
+local names         -- the same names in lower case
+local descriptions  -- of them, see functions.py
+local called        -- the function of a library that is to run; "" to load it
+
+local function as_string(value, problem)
+  if not PLAIN[type(value)] then
+    fail(problem)
+  end
+  return tostring(value)
+end
+
+local function as_function(value, problem)
+  if type(value) ~= "function" then
+    fail(problem)
+  end
+  return value
+end
+
+local function sum_of_flags(flags)
+  if type(flags) ~= "table" then
+    fail("flags argument to redis.register_function must be a table representing function flags")
+  end
+  local sum, seen = 0, {}
+  for _, flag in ipairs(flags) do
+    look()
+    local bit = PLAIN[type(flag)] and FLAGS[string.lower(flag)] or fail("unknown flag given")
+    sum, seen[bit] = sum + (seen[bit] and 0 or bit), true
+  end
+  return sum
+end
+
+local function named_arguments(given)
+  local name, callback, description
+  local flags = 0
+  for key, value in next, given do
+    key = string.lower(as_string(key,
+      "named argument key given to redis.register_function is not a string"))
+    if key == "function_name" then
+      name = as_string(value,
+        "function_name argument given to redis.register_function must be a string")
+    elseif key == "description" then
+      description = as_string(value,
+        "description argument given to redis.register_function must be a string")
+    elseif key == "callback" then
+      callback = as_function(value,
+        "callback argument given to redis.register_function must be a function")
+    elseif key == "flags" then
+      flags = sum_of_flags(value)
+    else
+      fail("unknown argument given to redis.register_function")
+    end
+  end
+  if not name then
+    fail("redis.register_function must get a function name argument")
+  elseif not callback then
+    fail("redis.register_function must get a callback argument")
+  end
+  return name, callback, flags, description
+end
+
+local function register_function(...)
+  local count = select("#", ...)
+  local name, callback = ...
+  local flags, description = 0
+  if not registered then
+    fail("redis.register_function can only be called on FUNCTION LOAD command")
+  elseif count < 1 or count > 2 then
+    fail("wrong number of arguments to redis.register_function")
+  elseif count == 2 then
+    name = as_string(name, "first argument to redis.register_function must be a string")
+    as_function(callback, "second argument to redis.register_function must be a function")
+  elseif type(name) ~= "table" then
+    fail("calling redis.register_function with a single argument is only applicable to Lua table"
+      .. " (representing named arguments).")
+  else
+    name, callback, flags, description = named_arguments(name)
+  end
+  if not find(name, "^[%w_]+$") then
+    fail("Library names can only contain letters, numbers, or underscores(_) and must be at least"
+      .. " one character long")
+  elseif names[string.lower(name)] then
+    fail("Function already exists in the library")
+  end
+  registered[name], names[string.lower(name)] = callback, true
+  descriptions[#descriptions + 1] = name .. " " .. flags .. " "
+    .. (description and #description or "-") .. " " .. (description or "")
+end
+
+local while_loading = { register_function = register_function, log = redis.log }
+for name, value in pairs(redis) do
+  if PLAIN[type(value)] and sub(name, 1, 4) ~= "REPL" then
+    while_loading[name] = value
+  end
+end
+local only_redis = setmetatable({ redis = protect(setmetatable(while_loading, of_strict)) }, of_strict)
+
+-- A function that runs one of a library's functions, after it has loaded the library.
+local function library(chunk)
+  local functions
+  return function()
+    local keys, arguments = G.KEYS, G.ARGV
+    G.KEYS, G.ARGV = nil, nil
+    if called == "" or not functions then
+      functions, registered, names, descriptions = nil, {}, {}, {}
+      behind_env.__index = only_redis
+      chunk()
+      behind_env.__index = G
+      functions, registered = registered, nil
+    end
+    if called == "" then
+      return concat(descriptions)
+    end
+    return (functions[called] or fail("Function not found"))(keys, arguments)
+  end
+end
+
 -- Running
 
 local HIDDEN = { [CHUNK] = true, [LIBRARY] = true, ["=[C]"] = true }
@@ -575,10 +701,12 @@ local function located(problem)
     message = type(message) == "string" and message or "ERR unknown error"
   else
     message = tostring(problem)
+    local shown = ""
     if place and place.currentline > 0 then
-      message = gsub(message, "^sandbox:%d+: ", "user_script:" .. place.currentline .. ": ")
-      message = gsub(message, "^library:%d+: ", "user_script:" .. place.currentline .. ": ")
+      shown = gsub(place.short_src, "%%", "%%%%") .. ":" .. place.currentline .. ": "
     end
+    message = gsub(message, "^sandbox:%d+: ", shown)
+    message = gsub(message, "^library:%d+: ", shown)
     message = "ERR " .. message
   end
   if place and place.currentline > 0 then
@@ -595,6 +723,7 @@ end
 local function clean()
   in_script = false
   G.KEYS, G.ARGV = nil, nil
+  behind_env.__index, registered = G, nil
   for at = 1, #resets do
     resets[at]()
   end
@@ -649,11 +778,17 @@ local function run(script, resp3, count, ...)
   return run_with(script, resp3, keys, { select(count + 1, ...) })
 end
 
--- Compile a script.  Returns the function; or nil and what is wrong.
-local function compile(source)
-  return compiled(source, "@user_script")
+-- Compile a script, or a library.  Returns the function; or nil and what is wrong.
+local function compile(source, is_library)
+  local made, problem = compiled(source, is_library and "@user_function" or "@user_script")
+  return made and is_library and library(made) or made, problem
+end
+
+-- Choose which function the next script calls, which is a library.
+local function choose(name)
+  called = name
 end
 
 _G.debug = nil  -- lupa would add a traceback to errors
 sethook(hook, "", STEP)
-return run, run_with, compile, clean, set_step
+return run, run_with, compile, clean, set_step, choose
