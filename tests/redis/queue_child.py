@@ -263,7 +263,7 @@ def arq(role: str, port: int) -> None:
         wait = asyncio.Runner().run
         pool = wait(create_pool(settings))
         produce(
-            lambda job: wait(pool.enqueue_job("run", job, _job_id=job)),
+            lambda job: _accepted(wait(pool.enqueue_job("run", job, _job_id=job))),
             lambda: wait(pool.zcard("arq:queue")),
         )
     else:
@@ -291,17 +291,21 @@ def saq(role: str, port: int) -> None:
 
     if role == "produce":
         wait = asyncio.Runner().run
-        produce(
-            lambda job: wait(
-                queue.enqueue(
-                    Job("run", key=job, kwargs={"job": job}, retries=100, timeout=PATIENCE)
-                )
-            ),
-            lambda: wait(queue.count("incomplete")),
-        )
+
+        def put(key: str) -> None:
+            job = Job("run", key=key, kwargs={"job": key}, retries=100, timeout=PATIENCE)
+            _accepted(wait(queue.enqueue(job)))
+
+        produce(put, lambda: wait(queue.count("incomplete")))
     else:
         worker = Worker(queue, [("run", run)], concurrency=2, timers={"sweep": 1})
         asyncio.run(worker.start())
+
+
+def _accepted(job: object) -> None:
+    """Raise if arq or saq returned None: the job was there already, or arq lost its server."""
+    if job is None:
+        raise RuntimeError("the job was not accepted")
 
 
 def channels_redis(role: str, port: int) -> None:

@@ -14,12 +14,14 @@ POPPED = {
     "huey": 6 * KILLS,
     "huey_priority": 6 * KILLS,
     "channels_redis": 2 * KILLS,
+    "saq": 3 * KILLS,
 }
 """Jobs that may be lost.
 
 Celery takes a job out of its list, and notes in a second step that it has it.  A kill between the
 two loses the job, on Redis too: one for each worker, of which a dying server has two.  So does
 channels_redis, which has one.  Huey takes no notes, and has two threads in each of two consumers.
+saq takes a job that nobody finishes out of its lists, waits, and then puts it back.
 """
 MODULES = {"huey_priority": "huey", "redis_py_lock": "redis"}
 """What is imported, where it has another name."""
