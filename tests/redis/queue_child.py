@@ -312,10 +312,18 @@ def channels_redis(role: str, port: int) -> None:
     """Messages to a group with one channel."""
     from channels_redis.core import RedisChannelLayer
 
-    layer = RedisChannelLayer([("127.0.0.1", port)], expiry=600)
+    class Recorder(RedisChannelLayer):
+        cleaned = False
+
+        async def _clean_receive_backup(self, *args: Any) -> None:
+            await super()._clean_receive_backup(*args)
+            self.cleaned = True
+
+    layer = Recorder([("127.0.0.1", port)], expiry=600)
 
     async def receive() -> None:
         while True:
+            layer.cleaned = False
             try:
                 job = (await layer.receive("kills"))["job"]
             except Exception as error:
@@ -324,7 +332,8 @@ def channels_redis(role: str, port: int) -> None:
             else:
                 work_on(job)
                 await layer.wait_received()
-                journal.write("gone", job)
+                if layer.cleaned:
+                    journal.write("gone", job)
 
     wait = asyncio.Runner().run
     if role == "produce":

@@ -39,3 +39,8 @@ def test_nothing_is_lost_when_servers_and_workers_are_killed(library: str, tmp_p
     assert figures.again == []
     assert len(figures.lost) <= POPPED.get(library, 0)
     assert figures.kept > KILLS
+
+
+def test_libraries_in_javascript_are_left_out_without_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert [missing(library) for library in JAVASCRIPT] == ["node, for bullmq", "node, for bull"]
