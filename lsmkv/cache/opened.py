@@ -279,19 +279,22 @@ class OpenCache:
             before = self._settings.eviction_policy
             self._recency.write()
             self._settings.write(self._db, name, value)
-            if name == "eviction_policy" and before != value:
-                if before in _IN_TIME and value not in _IN_TIME:
-                    remove_unowned_values(self._steps)
-                self._reorder(before == _BY_COUNT, value == _BY_COUNT)
         self._apply_settings()
+        if value is not _UNSET and name == "eviction_policy":
+            self._reorder(before == _BY_COUNT, value == _BY_COUNT)
         return getattr(self._settings, name)
 
     def _apply_settings(self) -> None:
-        """Choose what a read notes."""
+        """Choose what a read notes, and where values lie."""
         policy = self._settings.eviction_policy
         self._statistics = bool(self._settings.statistics)
         self._by_count = policy == _BY_COUNT
-        self._steps.keeps_values = policy in _IN_TIME
+        kept = self._steps.keeps_values
+        with self._steps.lock:
+            self._steps.keeps_values = policy in _IN_TIME
+        if kept and not self._steps.keeps_values:
+            self._reclaiming.wait()  # what its thread copies leaves values behind
+            remove_unowned_values(self._steps)
         if policy in _IN_TIME and self._recency.recency > 0:
             self._settings.allow_values_beside(self._db)
             self._most_inline, self._most_small = MOST_BEFORE, CHUNK_SIZE

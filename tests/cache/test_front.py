@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +13,8 @@ import pytest
 from still_clocks import StillClock
 
 import lsmkv
+from lsmkv.cache.atomic_steps import Steps
+from lsmkv.cache.checking import remove_unowned_values
 from lsmkv.cache.entry_head import Pointer, parse
 from lsmkv.cache.keys import FLOOR, LAYOUT, VALUE, head_key, number_moment
 from lsmkv.errors import ConflictError
@@ -181,3 +185,44 @@ def test_a_value_that_is_gone_is_a_miss(cache: lsmkv.Cache) -> None:
     with suppress(KeyError):
         cache.pop("k")
     assert cache.check(fix=True) != [] or "k" not in cache
+
+
+@pytest.mark.skipif(lsmkv.COMPILED, reason="replaces a function")
+def test_values_are_removed_once_nothing_leaves_more_of_them(
+    cache: lsmkv.Cache, clock: StillClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(cache, clock, 0, 50)
+    cache._reclaiming.wait()
+    thread_ends = cache._reclaiming._done  # held, as by a thread that copies
+    thread_ends.acquire()
+    seen = []
+
+    def remove_and_note(steps: Steps) -> None:
+        seen.append((steps.keeps_values, thread_ends.locked()))
+        remove_unowned_values(steps)
+
+    def end_late() -> None:
+        while cache._steps.keeps_values:
+            time.sleep(0.001)
+        thread_ends.release()
+
+    monkeypatch.setattr("lsmkv.cache.opened.remove_unowned_values", remove_and_note)
+    threading.Thread(target=end_late).start()
+    cache.reset("eviction_policy", "none")
+    assert seen == [(False, False)]
+
+
+def test_each_handle_removes_what_it_has_left_under_the_old_policy(
+    tmp_path: Path, clock: StillClock
+) -> None:
+    with (
+        lsmkv.Cache(tmp_path, clock=clock, compression=None) as one,
+        lsmkv.Cache(tmp_path, clock=clock, compression=None) as two,
+    ):
+        fill(one, clock, 0, 10)
+        two.reset("eviction_policy", "none")
+        fill(one, clock, 0, 5)  # it does not know yet
+        assert len(values(two)) == 15
+        one.reset("eviction_policy")
+        assert len(values(two)) == 10
+        assert one.check() == two.check() == []
