@@ -134,7 +134,7 @@ test-browser: $(VENV)/.browser $(VENV)/.wasm  ## the inspector, the filter lab, 
 test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, killed under load, and left by its clients (needs redis-server)
 	LSMKV_EXPECT_REDIS=1 LSMKV_REDIS_COMMANDS=$(REDIS_COMMANDS) LSMKV_REDIS_KILLS=$(REDIS_KILLS) LSMKV_REDIS_SECONDS=$(REDIS_SECONDS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/redis
 
-test-queues: $(VENV)/.queues  ## Celery, RQ, Dramatiq and Huey while lsmkv serve, or Redis, and their workers are killed; prints the figures (needs redis-server)
+test-queues: $(VENV)/.queues  ## queues, locks, limits and caches of Redis while lsmkv serve, or Redis, and their workers are killed; prints the figures (needs redis-server, and node for two)
 	$(BIN)/python tests/redis/queue_kills.py --kills $(QUEUE_KILLS)
 	$(BIN)/python -m pytest -q -m "" tests/docs/test_queues_page.py tests/docs/test_workers_page.py tests/shared/test_servers.py \
 		tests/test_examples.py -k "queues or background or celery"
@@ -293,8 +293,11 @@ $(VENV)/.scale: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[scale]'
 	@touch $@
 
+# arq wants an older redis-py than others do, so it has a folder of its own.
 $(VENV)/.queues: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[queues]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $(VENV)/arq 'arq>=0.28'
+	if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/node bull@4 bullmq@6; fi
 	@touch $@
 
 $(VENV)/.deploys: $(VENV)/.made pyproject.toml

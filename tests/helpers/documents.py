@@ -20,7 +20,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def section(page: str, title: str) -> str:
     """A section of a page, without its heading."""
-    return page.partition(f" {title}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
+    return page.partition(f"# {title}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
 
 
 def table_rows(text: str) -> list[list[str]]:

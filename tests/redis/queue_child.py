@@ -1,8 +1,9 @@
 """A process of ``queue_kills.py``: ``python queue_child.py LIBRARY ROLE PORT JOURNAL``.
 
 Its role is to put jobs into a queue, to work on them, or to ask the library's own recovery for the
-jobs of workers that are gone, where nothing else does.  What happens is appended to the journal, a
-line for each event, which the process's death does not tear:
+jobs of workers that are gone, where nothing else does.  With a lock, a limit or a cache all
+processes do the same.  What happens is appended to the journal, a line for each event, which the
+process's death does not tear:
 
     ask JOB     about to be put into the queue
     kept JOB    the library says that it is there
@@ -11,10 +12,15 @@ line for each event, which the process's death does not tear:
     run JOB     a worker begins with it
     ran JOB     and is done
     gone JOB    the server has acknowledged that it is out of the queue
+    late JOB    instead of ``ran``: the lock had expired by then
+    lost JOB    the server has not, or no longer, what it had acknowledged
+
+``queue_child.js`` is the same for libraries in JavaScript.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import sys
@@ -30,6 +36,14 @@ _LONGEST = 0.02
 """Seconds that a job takes, at the most."""
 PATIENCE = 6
 """Seconds after which a library gives a job to another worker, where that can be set."""
+_HELD = 3.0
+"""Seconds that a lock is held, at the most: long enough for a server to die and return."""
+_EXPIRY = 10.0
+"""Seconds after which a lock expires."""
+LIMIT = 20
+"""Hits that a limit allows to each name."""
+ARQ = Path(sys.prefix, "arq")
+"""Where arq is installed, which wants another redis-py than the others."""
 
 
 class Journal:
@@ -228,12 +242,221 @@ def _huey(role: str, queue: Any) -> None:
         queue.create_consumer(workers=2, periodic=False, backoff=1.0).run()
 
 
+def arq(role: str, port: int) -> None:
+    """A worker of two jobs at a time, which ends when it loses its server."""
+    sys.path.insert(0, str(ARQ))
+    from arq import create_pool, func
+    from arq.connections import RedisSettings
+    from arq.worker import Worker
+
+    settings = RedisSettings(port=port)
+
+    async def run(_: Any, job: str) -> None:
+        work_on(job)
+
+    class Recorder(Worker):
+        async def finish_job(self, job_id: str, *args: Any) -> None:
+            await super().finish_job(job_id, *args)
+            journal.write("gone", job_id)
+
+    if role == "produce":
+        wait = asyncio.Runner().run
+        pool = wait(create_pool(settings))
+        produce(
+            lambda job: _accepted(wait(pool.enqueue_job("run", job, _job_id=job))),
+            lambda: wait(pool.zcard("arq:queue")),
+        )
+    else:
+        functions = [func(run, name="run", max_tries=100)]
+        worker = Recorder(functions, redis_settings=settings, max_jobs=2, poll_delay=0.1)
+        worker.in_progress_timeout_s = PATIENCE
+        worker.run()
+
+
+def saq(role: str, port: int) -> None:
+    """A worker of two jobs at a time, which are tried again."""
+    from saq import Job, Worker
+    from saq.queue.redis import RedisQueue
+
+    class Recorder(RedisQueue):
+        async def _finish(self, job: Any, status: Any, **kwargs: Any) -> None:
+            await super()._finish(job, status, **kwargs)
+            if status == "complete":
+                journal.write("gone", job.key)
+
+    queue = Recorder.from_url(f"redis://127.0.0.1:{port}")
+
+    async def run(_: Any, *, job: str) -> None:
+        work_on(job)
+
+    if role == "produce":
+        wait = asyncio.Runner().run
+
+        def put(key: str) -> None:
+            job = Job("run", key=key, kwargs={"job": key}, retries=100, timeout=PATIENCE)
+            _accepted(wait(queue.enqueue(job)))
+
+        produce(put, lambda: wait(queue.count("incomplete")))
+    else:
+        worker = Worker(queue, [("run", run)], concurrency=2, timers={"sweep": 1})
+        asyncio.run(worker.start())
+
+
+def _accepted(job: object) -> None:
+    """Raise if arq or saq returned None: the job was there already, or arq lost its server."""
+    if job is None:
+        raise RuntimeError("the job was not accepted")
+
+
+def channels_redis(role: str, port: int) -> None:
+    """Messages to a group with one channel."""
+    from channels_redis.core import RedisChannelLayer
+
+    class Recorder(RedisChannelLayer):
+        cleaned = False
+
+        async def _clean_receive_backup(self, *args: Any) -> None:
+            await super()._clean_receive_backup(*args)
+            self.cleaned = True
+
+    layer = Recorder([("127.0.0.1", port)], expiry=600)
+
+    async def receive() -> None:
+        while True:
+            layer.cleaned = False
+            try:
+                job = (await layer.receive("kills"))["job"]
+            except Exception as error:
+                sys.stderr.write(f"{error}\n")
+                await asyncio.sleep(0.05)
+            else:
+                work_on(job)
+                await layer.wait_received()
+                if layer.cleaned:
+                    journal.write("gone", job)
+
+    wait = asyncio.Runner().run
+    if role == "produce":
+
+        async def put(job: str) -> None:
+            await layer.group_add("all", "kills")
+            await layer.group_send("all", {"type": "job", "job": job})
+
+        async def waiting() -> int:
+            return await layer.connection(0).zcard("asgikills")
+
+        produce(lambda job: wait(put(job)), lambda: wait(waiting()))
+    else:
+        wait(receive())
+
+
+def django_redis(role: str, port: int) -> None:
+    """A cache, each of whose entries is read at once, and when all is over."""
+    from django.conf import settings
+
+    location = f"redis://127.0.0.1:{port}"
+    settings.configure(
+        CACHES={"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": location}}
+    )
+    from django.core.cache import cache
+
+    def put(job: str) -> None:
+        cache.set(job, job, timeout=3600)
+        journal.write("gone" if cache.get(job) == job else "lost", job)
+
+    if role == "mend":
+        for line in Path(sys.argv[-1]).read_text(encoding="ascii").splitlines():
+            what, job, _ = line.split()
+            if what == "kept" and cache.get(job) == job:
+                journal.write("ran", job)
+    else:
+        produce(put, lambda: 0)
+
+
+def limits(_: str, port: int) -> None:
+    """Hits on one name after the other, each until it is refused; windows of both kinds."""
+    from limits import RateLimitItemPerHour, storage, strategies
+
+    server = storage.RedisStorage(f"redis://127.0.0.1:{port}")
+    limiters = strategies.FixedWindowRateLimiter, strategies.MovingWindowRateLimiter
+    number = 0
+    while True:
+        limiter = limiters[number % 2](server)
+        try:
+            allowed = limiter.hit(RateLimitItemPerHour(LIMIT), str(number))
+        except Exception as error:
+            sys.stderr.write(f"{number}: {error}\n")
+            time.sleep(0.05)
+            continue
+        if allowed:
+            journal.write("kept", str(number))
+            time.sleep(random.random() * _LONGEST)
+            journal.write("gone", str(number))
+        else:
+            number += 1
+
+
+def redis_py_lock(_: str, port: int) -> None:
+    """The lock of redis-py."""
+    from redis.exceptions import LockNotOwnedError
+
+    shared = client(port)
+    _contend(lambda: shared.lock("kills", timeout=_EXPIRY), LockNotOwnedError)
+
+
+def redis_lock(_: str, port: int) -> None:
+    """The lock of python-redis-lock."""
+    from redis_lock import Lock, NotAcquired
+
+    shared = client(port)
+    _contend(lambda: Lock(shared, "kills", expire=int(_EXPIRY)), NotAcquired)
+
+
+def pottery(_: str, port: int) -> None:
+    """A Redlock, with one server."""
+    from pottery import Redlock, ReleaseUnlockedLock
+
+    settings = {"masters": {client(port)}, "auto_release_time": _EXPIRY}
+    _contend(
+        lambda: Redlock(key="kills", raise_on_redis_errors=True, **settings), ReleaseUnlockedLock
+    )
+
+
+def _contend(new_lock: Callable[[], Any], not_owned: type[Exception]) -> None:
+    """Take a lock again and again, for a moment each time."""
+    for number in count():
+        job = f"{os.getpid()}-{number}"
+        try:
+            lock = new_lock()
+            begun = time.monotonic()
+            while not lock.acquire(blocking=False):
+                time.sleep(0.01)
+                begun = time.monotonic()
+            journal.write("run", job)
+            time.sleep(random.random() * _HELD)
+            journal.write("ran" if time.monotonic() < begun + _EXPIRY else "late", job)
+            lock.release()
+            journal.write("gone", job)
+        except not_owned:
+            journal.write("lost", job)
+        except Exception as error:
+            sys.stderr.write(f"{job}: {error}\n")
+            time.sleep(0.05)
+
+
+LOCKS = {"redis_py_lock": redis_py_lock, "redis_lock": redis_lock, "pottery": pottery}
 LIBRARIES = {
     "celery": celery,
     "rq": rq,
     "dramatiq": dramatiq,
     "huey": huey,
     "huey_priority": huey_priority,
+    "arq": arq,
+    "saq": saq,
+    "channels_redis": channels_redis,
+    "django_redis": django_redis,
+    "limits": limits,
+    **LOCKS,
 }
 
 if __name__ == "__main__":

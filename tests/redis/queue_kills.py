@@ -1,4 +1,4 @@
-"""Task queues while their server and their workers are killed, again and again.
+"""Task queues, locks, limits and caches while their server and workers are killed, again and again.
 
     python tests/redis/queue_kills.py [--kills N] [--on lsmkv,redis] [LIBRARY ...]
 
@@ -9,7 +9,10 @@ is killed any more, and all jobs are waited for.  Then
 - no job that a library has accepted is lost;
 - no job runs again that the server has acknowledged to be out of the queue, but for those that a
   process had when its server died;
-- jobs that run twice because of a death are what the libraries promise: at least once.
+- jobs that run twice because of a death are what the libraries promise: at least once;
+- no two processes have a lock at once, and a lock whose holder was killed is free after its time;
+- no name has more hits than its limit allows;
+- what a cache has accepted is found.
 
 Redis, with ``appendonly yes``, is the measure of what else a library loses by itself.
 """
@@ -19,6 +22,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,12 +36,18 @@ from typing import NamedTuple
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "helpers")]
 
 from processes import ENVIRON, free_port
-from queue_child import LIBRARIES, PATIENCE, Journal
+from queue_child import ARQ, LIBRARIES, LIMIT, LOCKS, PATIENCE, Journal
 
 from lsmkv import DB
 from lsmkv.server.check import check
 
 _CHILD = Path(__file__).with_name("queue_child.py")
+JAVASCRIPT = ("bullmq", "bull")
+"""Libraries of ``queue_child.js``."""
+NODE = Path(sys.prefix, "node", "node_modules")
+"""Where npm has installed them."""
+_ENDLESS = {"django_redis", "limits", *LOCKS}
+"""Libraries without a queue that could become empty."""
 _WORKERS = 2
 _TOGETHER = 20
 """Kills of the server, and of workers, between an empty store and a look at all jobs."""
@@ -64,7 +74,11 @@ class Process:
     def __init__(self, command: list[str], log: Path) -> None:
         with log.open("ab") as output:
             self._popen = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=ENVIRON
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=ENVIRON | {"NODE_PATH": str(NODE)},
             )
         self.pid = self._popen.pid
 
@@ -104,7 +118,10 @@ class Figures:
     twice: int = 0
     """Jobs that ran again since a process died, or lost its server, while it had them."""
     again: list[str] = field(default_factory=list)
-    """Jobs that ran again though the server had acknowledged that they are out of the queue."""
+    """Jobs that ran again though the server had acknowledged that they are out of the queue.
+
+    With locks: those that were taken while another process had them; with limits: hits too many.
+    """
     wrong: list[str] = field(default_factory=list)
     """What is wrong with the store."""
 
@@ -122,6 +139,17 @@ HEAD = (
     "| library | server | kills: server + workers | jobs | lost | run twice |"
     " run again though acknowledged |\n|---|---|---|---|---|---|---|"
 )
+
+
+def missing(library: str) -> str | None:
+    """What a library needs that is not installed, if anything."""
+    if library == "arq" and not ARQ.exists():
+        return f"{library}, which make test-queues installs in {ARQ}"
+    if library in JAVASCRIPT and shutil.which("node") is None:
+        return f"node, for {library}"
+    if library in JAVASCRIPT and not (NODE / library).exists():
+        return f"{library}, which make test-queues installs in {NODE}"
+    return None
 
 
 class Event(NamedTuple):
@@ -154,7 +182,7 @@ class Sitting:
         """Kill the server so often, and as many workers."""
         try:
             self._start_server()
-            self._workers = [self._child("work") for _ in range(_WORKERS)]
+            self._start_workers()
             producer = self._child("produce")
             for _ in range(kills):
                 self._kill_server()
@@ -181,8 +209,15 @@ class Sitting:
         return process
 
     def _child(self, role: str) -> Process:
-        command = [sys.executable, str(_CHILD), self._library, role, str(self._port)]
-        return self._start([*command, str(self._directory / "journal")], role)
+        child = [sys.executable, str(_CHILD)]
+        if self._library in JAVASCRIPT:
+            child = ["node", str(_CHILD.with_suffix(".js"))]
+        words = [self._library, role, str(self._port), str(self._directory / "journal")]
+        return self._start([*child, *words], role)
+
+    def _start_workers(self) -> None:
+        several = self._library != "channels_redis"  # whose workers cannot share a channel
+        self._workers = [self._child("work") for _ in range(_WORKERS if several else 1)]
 
     def _start_server(self) -> None:
         always = self._rng.random() < 0.5
@@ -245,6 +280,13 @@ class Sitting:
 
     def _settle(self) -> None:
         """Wait for the jobs that are left; the workers are replaced, as by a deployment."""
+        if self._library in _ENDLESS:
+            for worker in self._workers:
+                worker.end()
+            if self._library == "django_redis":
+                self._child("mend").wait()
+            self._news()
+            return
         for _ in range(_DEPLOYMENTS):
             self._wait_for_silence()
             if not self._missing():
@@ -253,7 +295,7 @@ class Sitting:
                 worker.end()
             if self._library == "rq":
                 self._child("mend").wait()
-            self._workers = [self._child("work") for _ in range(_WORKERS)]
+            self._start_workers()
 
     def _wait_for_silence(self) -> None:
         heard = time.monotonic()
@@ -275,10 +317,51 @@ class Sitting:
                 self.figures.wrong += check(db)
 
     def _judge(self) -> None:
+        if self._library == "limits":
+            self._judge_limits()
+        elif self._library in LOCKS:
+            self._judge_locks()
+        else:
+            self._judge_jobs()
+
+    def _judge_limits(self) -> None:
+        """Each name has its hits, and no more; a hit that the server had lost would be one more."""
+        allowed = self._of("kept")
+        self.figures.kept = allowed.total()
+        self.figures.again = list(allowed - Counter(dict.fromkeys(allowed, LIMIT)))
+
+    def _judge_locks(self) -> None:
+        """Nobody takes a lock that another has, nor loses it before its time.
+
+        A client that sends its release again, since its server died, does not find the lock.
+        """
+        figures = self.figures
+        others: dict[str, list[str]] = {}
+        """Who took the lock while this one had it."""
+        released: set[str] = set()
+        for what, job, _ in self._events:
+            if what == "run":
+                figures.kept += 1
+                for taken in others.values():
+                    taken.append(job)
+                others[job] = []
+            elif what == "late":
+                del others[job]
+            elif what == "ran":
+                figures.again += others.pop(job)
+                released.add(job)
+            elif what == "lost" and job in released:
+                figures.lost.append(job)
+            elif job == "server":
+                released.clear()
+
+    def _judge_jobs(self) -> None:
         figures = self.figures
         figures.kept = len(self._of("kept"))
-        figures.lost = self._missing()
+        figures.lost = [*self._missing(), *self._of("lost")]
         explained = self._held_at_a_kill()
+        if self._library == "saq":  # two of its workers can put the same job back
+            explained |= set(self._of("kept"))
         gone: set[str] = set()
         begun: set[str] = set()
         twice: set[str] = set()
@@ -329,10 +412,13 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=100, help="of the server, and of workers")
     parser.add_argument("--on", default="lsmkv,redis", help="the servers")
     parser.add_argument("--keep", type=Path, help="where the journals and logs shall stay")
-    parser.add_argument("libraries", nargs="*", default=list(LIBRARIES))
+    parser.add_argument("libraries", nargs="*", default=[*LIBRARIES, *JAVASCRIPT])
     words = parser.parse_args()
     rows, wrong = [], []
     for library in words.libraries:
+        if (absent := missing(library)) is not None:
+            rows.append(f"{library} is left out: {absent} is not installed")
+            continue
         for server in words.on.split(","):
             figures = killed(library, server, words.kills, words.keep)
             rows.append(figures.row(library, server))
