@@ -1,12 +1,12 @@
 """Redis' own test suite, in Tcl, against a server that runs: ``make test-redis-tcl SUITE=DIR``.
 
 DIR is the source tree of Redis 7.0 (``apt-get source redis``), of which nothing stands here.  The
-suite's external mode is made for servers like this one, with one exception, which is changed in a
+suite's external mode is made for servers like this one, with two exceptions, which are changed in a
 copy of it: it sets the sizes up to which Redis keeps collections compact, which no other server
-has.  It leaves out the units about users: of these the tests run that need no server with settings
-of its own.  Tests of DEBUG, replication, eviction and encodings are left out by the suite's own
-options, and so is one that leaves the connection in a transaction where a command that it needs is
-missing.
+has, and leaves some settings and users of one unit to the next.  It leaves out the units about
+users: of these the tests run that need no server with settings of its own.  Tests of DEBUG,
+replication, eviction and encodings are left out by the suite's own options, and so is one that
+leaves the connection in a transaction where a command that it needs is missing.
 
     python tests/redis/tcl_suite.py DIR [PORT [UNIT...]]
 
@@ -30,11 +30,13 @@ from redis_servers import Lsmkv
 UNITS = """
 protocol keyspace scan info-command type/string type/incr type/list type/list-2 type/list-3 type/set
 type/zset type/hash type/stream type/stream-cgroups sort expire other multi quit pubsub slowlog
-introspection introspection-2 limits querybuf wait scripting functions acl acl-v2
+introspection introspection-2 limits querybuf wait functions scripting acl acl-v2
 """
 _OPTIONS = ["--durable", "--clients", "1", "--ignore-encoding", "--ignore-digest"]
 _OPTIONS += ["--tags", "-needs:debug -needs:repl -needs:config-maxmemory"]
 _OPTIONS += ["--skiptest", "command stats for MULTI"]
+_FUNCTION_FLUSH = "    r function flush\n"
+_START_OVER = "    r config set maxmemory 0\n    r acl deluser bob\n"
 _OVERRIDE = "        r config set $param $val\n"
 _REQUEST = '    [srv $level "client"] {*}$args\n}\n'
 _SKIPPED = "acl external:skip"
@@ -52,7 +54,9 @@ def _copied(source: Path, target: Path) -> None:
     (target / "tests" / "tmp").mkdir(exist_ok=True)
     server = target / "tests" / "support" / "server.tcl"
     text = server.read_text()
+    assert _FUNCTION_FLUSH in text
     assert _OVERRIDE in text
+    text = text.replace(_FUNCTION_FLUSH, _FUNCTION_FLUSH + _START_OVER)
     server.write_text(text.replace(_OVERRIDE, "        catch {r config set $param $val}\n"))
     helper = target / "tests" / "test_helper.tcl"
     for unit in ("acl", "acl-v2"):
