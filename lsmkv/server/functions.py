@@ -23,10 +23,12 @@ from lsmkv.server.sources import Script, sha_of
 
 FLAGS: Final = ("no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys")
 """The flags of a function, the lowest bit first."""
+_INVALID: Final = "ERR Error registering functions: invalid text"
 _LONGEST_LINE: Final = 64 * 1024
 """Bytes of a first line."""
 _NAME: Final = re.compile(rb"[A-Za-z0-9_]+")
-_REGISTERED: Final = re.compile(rb"([A-Za-z0-9_]+) ([0-9]|[12][0-9]|3[01]) (-|0|[1-9][0-9]{0,8}) ")
+_MOST_DIGITS: Final = 9
+"""Digits that a number may have."""
 
 
 class Function(NamedTuple):
@@ -57,15 +59,18 @@ class Library(Script):
         at, self.registered = 0, registered
         self.functions = []
         while at < len(registered):
-            found = _REGISTERED.match(registered, at)
-            end = at = 0 if found is None else found.end()
-            if found is not None and found[3] != b"-":
-                end = at + int(found[3])
-            if found is None or end > len(registered):
-                raise CommandError("ERR Error registering functions: invalid text")
-            flags = tuple(flag for bit, flag in enumerate(FLAGS) if int(found[2]) >> bit & 1)
-            text = None if found[3] == b"-" else registered[at:end]
-            self.functions.append(Function(found[1], flags, text))
+            name, at = _word(registered, at)
+            bits, at = _word(registered, at)
+            size, at = _word(registered, at)
+            end = at if size == b"-" else at + _number(size)
+            if _NAME.fullmatch(name) is None or end > len(registered):
+                raise CommandError(_INVALID)
+            mask = _number(bits)
+            if mask >> len(FLAGS):
+                raise CommandError(_INVALID)
+            flags = tuple(flag for bit, flag in enumerate(FLAGS) if mask >> bit & 1)
+            text = None if size == b"-" else registered[at:end]
+            self.functions.append(Function(name, flags, text))
             at = end
         if len({one.name.lower() for one in self.functions}) != len(self.functions):
             raise CommandError("ERR Function already exists in the library")
@@ -83,6 +88,20 @@ class Library(Script):
         if end > len(record):
             raise CommandError("ERR Error registering functions: invalid record")
         return cls(record[end:], record[4:end])
+
+
+def _word(text: bytes, at: int) -> tuple[bytes, int]:
+    """The word that begins at a position, and the position after the space that ends it."""
+    end = text.find(b" ", at)
+    if end < 0:
+        raise CommandError(_INVALID)
+    return text[at:end], end + 1
+
+
+def _number(word: bytes) -> int:
+    if not word.isdigit() or len(word) > _MOST_DIGITS:
+        raise CommandError(_INVALID)
+    return int(word)
 
 
 def _name_in(source: bytes) -> bytes:

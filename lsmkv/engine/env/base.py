@@ -198,11 +198,11 @@ class Directory(_Closeable):
     (b'content', True)
     >>> directory.rename("a", "b")
     >>> with directory.open("b") as file, directory.subdirectory("c", create=True) as other:
-    ...     directory.leads_to("b", file)
+    ...     directory.leads_to("b", file), directory.open_mapped("b").mapping is None
     ...     directory.link("b", other)
     ...     directory.remove("b")
     ...     directory.leads_to("b", file), other.names()
-    True
+    (True, True)
     (False, ['b'])
     >>> directory.sync()
     >>> with directory.lock("LOCK"):

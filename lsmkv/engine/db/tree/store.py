@@ -83,7 +83,7 @@ class ReadView:
         self.held: dict[int, Table] = {}
         """Tables that are kept open for this reader, by number, whatever the table cache does."""
         self.samples: ReadSamples | None = None
-        """What is told of the pairs that an iterator reads."""
+        """Counts the pairs that an iterator reads."""
 
     @property
     def sequence(self) -> int:

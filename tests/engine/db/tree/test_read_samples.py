@@ -1,4 +1,4 @@
-"""Samples of what iterators read: scans mend the store that they read."""
+"""Samples of what iterators read, and the compactions that follow."""
 
 from __future__ import annotations
 
