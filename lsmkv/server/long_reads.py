@@ -15,9 +15,8 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -117,9 +116,8 @@ class LongReads:
             self._threads.shutdown(wait=False)
 
 
-@contextmanager
-def without_collections() -> Iterator[None]:
-    """Let Python look for no cyclic garbage.
+def without_collections(call: Callable[[], bytes]) -> bytes:
+    """What a call returns, while Python looks for no cyclic garbage.
 
     It would go through all that a command has in memory, again and again, and all threads would
     wait: 300 ms for 100,000 members.  A command makes no cycles of them.
@@ -127,7 +125,7 @@ def without_collections() -> Iterator[None]:
     collects = gc.isenabled()
     gc.disable()
     try:
-        yield
+        return call()
     finally:
         if collects:
             gc.enable()
@@ -135,8 +133,7 @@ def without_collections() -> Iterator[None]:
 
 def _read(reader: Session, found: Command, request: list[bytes]) -> bytes:
     """The encoded reply of a command."""
-    with without_collections():
-        return _reply(reader, found, request)  # a call, so that all that it has made is gone then
+    return without_collections(partial(_reply, reader, found, request))
 
 
 def _reply(reader: Session, found: Command, request: list[bytes]) -> bytes:

@@ -256,8 +256,7 @@ def _places(session: Session, found: Command, request: list[bytes]) -> list[Plac
 
 def _write(writer: Session, job: _Job) -> bytes:
     """Make a draft.  Returns the encoded reply."""
-    with without_collections():
-        return _reply(writer, job)
+    return without_collections(partial(_reply, writer, job))
 
 
 def _reply(writer: Session, job: _Job) -> bytes:

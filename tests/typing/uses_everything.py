@@ -152,6 +152,7 @@ def opening(path: pathlib.Path) -> None:
         entry.take()
     added = cache.add("value", charge=5)
     assert_type(cache.is_full(5), bool)
+    assert_type(cache.admits(5, before=0), bool)
     if added is not None:
         assert_type(added.charge, int)
         cache.refill(added, "another", charge=7)
@@ -365,6 +366,7 @@ def files_of_an_env(directory: lsmkv.Directory) -> None:
         assert_type((file.path, file.size), tuple[str, int])
         assert_type((file.read(0, 2), file.raw_read(2, 0)), tuple[bytes, bytes])
         assert_type(directory.leads_to("a", file), bool)
+        assert_type(directory.open_mapped("a"), lsmkv.RandomAccessFile)
     with directory.create_log("log", mapped=False), directory.continue_log("log", 0):
         pass
     with directory.lock("LOCK") as lock:

@@ -136,6 +136,8 @@ class Table:
             stored = self._read_stored(number, number + 1, counters)
             return FROM_FILE, self._admit(stored, self.index.offsets[number], number, room)
 
+    # Beyond the tour: the bytes of a block, and everything but Get
+
     def _read_stored(self, first: i64, stop: i64, counters: ReadCounters) -> bytes:
         """The data blocks from ``first`` to ``stop``, which adjoin, as they are stored."""
         start = self.index.offsets[first]
@@ -171,8 +173,6 @@ class Table:
             return Block(data, most, size)
         except CorruptionError as error:
             raise self.damaged(error, number) from None
-
-    # Beyond the tour: everything but Get
 
     def read(self, number: i64, counters: ReadCounters) -> Block:
         """A data block, from the file."""
