@@ -80,7 +80,7 @@ def test_many_that_come_at_once_have_one_owner(path: Path, other: Start) -> None
         "import sys, lsmkv\n"
         "db = lsmkv.SharedDB(sys.argv[1], owner='process', create_if_missing=True)\n"
         "db.update(b'n', lambda old: b'%d' % (int(old or 0) + 1))\n"
-        "print(db.owner)\n"
+        "print(db.owner, flush=True)\n"
         "sys.stdin.read()\n"
     )
     several = [
