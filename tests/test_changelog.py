@@ -43,6 +43,10 @@ def faults(page: str, version: str) -> list[str]:
             found.append(f"sections {names}")
         if any(not re.match(r"\n*- ", text) for text in re.split(r"(?m)^### .*\n", part)[1:]):
             found.append("a section is a list")
+        entries = re.findall(r"(?m)^- .*\n(?:  .*\n)*", part)
+        found += [
+            f"twice: {one[2:].strip()}" for one in sorted({*entries}) if entries.count(one) > 1
+        ]
     linked = re.findall(r"(?m)^\[([^\]]+)\]: \S+$", page)
     if linked != [one.partition("]")[0].removeprefix("[") for one in headings]:
         found.append("a link for each heading")
@@ -97,6 +101,7 @@ def test_a_good_page_has_no_faults() -> None:
         ("### Added", "### Security", "sections ['Security', 'Removed']"),
         ("- The other.", "The other.", "a section is a list"),
         ("- The other.\n", "", "a section is a list"),
+        ("- The other.\n", "- This.\n", "twice: This."),
         ("[1.9.2]: https://example.org/1.9.2\n", "", "a link for each heading"),
     ],
 )
