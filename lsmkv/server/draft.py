@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from lsmkv.engine.db.db import DB
-from lsmkv.engine.format.batch import WriteBatch
 from lsmkv.engine.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.server.database import Database
 from lsmkv.server.encoding import (
@@ -34,7 +33,7 @@ from lsmkv.server.encoding import (
 )
 from lsmkv.server.garbage_queue import prefix_of
 from lsmkv.server.keyspace import Keyspace
-from lsmkv.server.records import Records, TooLong, would_stall
+from lsmkv.server.records import Records, TooLong, batch_of, would_stall
 
 VERSIONS: Final = 4096
 """Versions that a draft may use."""
@@ -116,12 +115,7 @@ class DraftRecords(Records):
     def flush(self) -> None:
         """Write what stands under new versions.  Waits while flushes or compactions are so far
         behind that others would wait for this write."""
-        batch = WriteBatch()
-        for key, value in self._unwritten.items():
-            if value is None:
-                batch.delete(key)
-            else:
-                batch.put(key, value)
+        batch = batch_of(self._unwritten)
         self._unwritten.clear()
         self._bytes = 0
         for _ in range(_MOST_PAUSES):

@@ -210,12 +210,7 @@ class Records:
 
         Raises what ``DB.write`` raises.  Then nothing is written, and nothing is pending any more.
         """
-        batch = WriteBatch()
-        for key, value in self.pending.items():
-            if value is None:
-                batch.delete(key)
-            else:
-                batch.put(key, value)
+        batch = batch_of(self.pending)
         self.forget()
         self.db.write(batch)
 
@@ -239,6 +234,17 @@ class Records:
         self.pending.clear()
         self._undo.clear()
         self._order = None
+
+
+def batch_of(changes: dict[bytes, bytes | None]) -> WriteBatch:
+    """A batch of these changes; None deletes a key."""
+    batch = WriteBatch()
+    for key, value in changes.items():
+        if value is None:
+            batch.delete(key)
+        else:
+            batch.put(key, value)
+    return batch
 
 
 def would_stall(db: DB, most_files: int = L0_SLOWDOWN_WRITES_TRIGGER) -> bool:

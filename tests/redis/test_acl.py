@@ -37,7 +37,7 @@ def test_random_requests_are_permitted_alike(pair: Pair) -> None:
             assert isinstance(redis.value, bytes)
             if redis == lsmkv:
                 verdicts[lsmkv.value.rpartition(b" ")[2]] += 1
-            # Of a request that cannot work, Redis 7.0 may find all keys, or none, or others.
+            # Redis 7.0 may find all keys of a request that cannot work, none, or other keys.
             elif lsmkv.value == b"OK":
                 assert pair.lsmkv.clients[0].ask(*request).mark == "-", (rules, request, redis)
             elif not lsmkv.value.endswith(b" key") or redis.value.endswith(b" command"):
