@@ -99,7 +99,7 @@ def _word(text: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _number(word: bytes) -> int:
-    if not word.isdigit() or len(word) > _MOST_DIGITS:
+    if not word.isdigit() or len(word) > _MOST_DIGITS or (word[:1] == b"0" and word != b"0"):
         raise CommandError(_INVALID)
     return int(word)
 

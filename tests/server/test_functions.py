@@ -35,7 +35,11 @@ def test_a_record_has_the_source_and_what_it_registers() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"f", b"f 0 ", b"f 0 -", b"f 32 - ", b"f 0 5 abc", b"a-b 0 - ", b"f 0 - x", b"f -1 - "]
+    "text",
+    [
+        *(b"f", b"f 0 ", b"f 0 -", b"f 32 - ", b"f 0 5 abc", b"a-b 0 - ", b"f 0 - x", b"f -1 - "),
+        *(b"f 01 - ", b"f 0 03 abc"),
+    ],
 )
 def test_text_that_no_interpreter_of_ours_has_sent_is_refused(text: bytes) -> None:
     with pytest.raises(CommandError, match="ERR Error registering functions: invalid text"):

@@ -62,7 +62,7 @@ class Block:
             raise CorruptionError(f"{count} restart points do not fit the block", None, 0)
         self.data = data
         self.place: i64 = 0
-        """Where a table has read it: see :meth:`lsmkv.engine.table.reader.Table.get`."""
+        """Table and block number in one, if a block cache has it as its latest; else 0."""
         self.max_shared: i64 = max_shared
         self._restarts: i64 = count
         self.end: i64 = size - 4 - 4 * count
