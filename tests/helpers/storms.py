@@ -183,10 +183,14 @@ def _settle(world: World, counts: Counts) -> None:
 
 
 def _note_error(counts: Counts, call: Callable[[], None], place: str = "") -> None:
-    """Make a call, and note its error."""
+    """Make a call, and note its error.
+
+    An interrupt ends a loop by ``CancelledError`` if it comes just before ``asyncio.run`` sets its
+    count of interrupts to zero.
+    """
     try:
         call()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         pass
     except Exception as error:
         counts.refused[f"{type(error).__name__}{place}"] += 1
