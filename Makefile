@@ -79,6 +79,9 @@ test-all: $(VENV)/.test  ## every test but those of make weekly
 .PHONY: weekly
 weekly: $(VENV)/.test  ## the tests that take longest and find least (tests/weekly.txt)
 	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q $(PARALLEL) -m weekly
+
+.PHONY: test-each-step
+test-each-step: $(VENV)/.test  ## owners of shared stores killed at each of their steps, of which make test-all takes some
 	LSMKV_EACH_STEP=1 $(BIN)/python -m pytest -q $(PARALLEL) -m "" -k kill tests/shared/test_each_step.py tests/shared/test_handover.py
 
 wheel: $(VENV)/.wheel  ## the wheel, compiled by mypyc (needs a C compiler), and the source distribution

@@ -1,8 +1,8 @@
 """Owners that are killed at each step of serving, of handing over, and of taking over.
 
-Every 7th line that the engine runs then is such a step, and every 97th of taking over; every fourth
-of these in the suite, and each by ``make weekly``.  Whatever it is, each call of the others returns,
-and has happened exactly once.
+Every 7th line that the engine runs then is such a step, and every 97th of taking over; the suite
+takes every fourth of these, and ``make test-each-step`` each.  Whatever it is, each call of the
+others returns, and has happened exactly once.
 """
 
 from __future__ import annotations

@@ -466,7 +466,7 @@ def test_kills_in_the_middle_of_a_handover(kind: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_kills_at_each_step_of_a_handover(kind: str) -> None:
-    """Each by ``make weekly``."""
+    """Each by ``make test-each-step``."""
     killed(kind, *((2, 450) if "LSMKV_EACH_STEP" in os.environ else (7, 130)))
 
 

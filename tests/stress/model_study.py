@@ -18,7 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from typing import Any
 
-from study import Outcome, Say
+from study import Outcome, Say, finds_ranges
 
 from lsmkv import (
     DB,
@@ -233,6 +233,7 @@ class Run:
             reuse_logs=rng.random() < 0.5,
             mapped_log=rng.random() < 0.5,
         )  # fmt: skip
+        finds_ranges(self.db)
 
     def close(self) -> None:
         """Whatever was taken from it first."""

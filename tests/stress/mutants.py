@@ -119,6 +119,8 @@ MUTANTS: tuple[Mistake, ...] = (
         "with lock.guard:\n"
         "            if store.sharing is not None:\n"
         "                store.sharing.publish(first + count - 1)\n"
+        "            if store.empty_ranges.active:\n"
+        "                store.empty_ranges.note(operations)\n"
         "            memtable = view.memtable\n"
         "            newest = store.pinned.newest()\n"
         "            user_bytes = memtable.add(first, operations, newest, store.pinned.in_order())",

@@ -45,6 +45,7 @@ from typing import Any
 
 from histories import NEVER, Content, History
 from simulated_store import CALLS, GROUP, KEYS, UNCOUNTED, Caller
+from study import finds_ranges
 
 import lsmkv
 from lsmkv import DB, SharedDB
@@ -577,7 +578,9 @@ class _Life:
         self._leave(db)
 
     def _open(self) -> SharedDB:
-        return SharedDB(_PATH, env=self.process.env, may_own=self._may_own, **self._options)
+        return finds_ranges(
+            SharedDB(_PATH, env=self.process.env, may_own=self._may_own, **self._options)
+        )
 
     def _gives_up(self, error: lsmkv.IOError) -> bool:
         """Whether it is the error of an owner that is stopped."""

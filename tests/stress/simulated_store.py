@@ -26,6 +26,7 @@ from itertools import islice
 from typing import Any
 
 from histories import NEVER, Content, History
+from study import finds_ranges
 
 import lsmkv
 from lsmkv import DB, TableWriter
@@ -102,7 +103,7 @@ def _opened(run: Run, rng: random.Random) -> tuple[DB, Content]:
 
 
 def _opened_with(run: Run, options: dict[str, Any]) -> tuple[DB, Content]:
-    db = DB("/db", env=run.env, **options)
+    db = finds_ranges(DB("/db", env=run.env, **options))
     try:
         return db, frozenset(db)
     except lsmkv.Error:

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from study import Outcome, Say
+from study import Outcome, Say, finds_ranges
 
 import lsmkv
 from lsmkv import DB, MemoryEnv, TableWriter
@@ -132,11 +132,12 @@ class Load:
     def _open(self) -> DB:
         """With a mapped log and with a written one, in turns."""
         self._lives += 1
-        return DB(
+        db = DB(
             self._path, create_if_missing=True, write_buffer_size=16384, max_file_size=16384,
             lru_cache_size=20_000, max_open_files=30, background="thread",
             mapped_log=self._lives % 2 == 1,
         )  # fmt: skip
+        return finds_ranges(db)
 
     def _judge_the_end(self) -> None:
         self.db.close()

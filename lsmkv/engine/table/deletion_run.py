@@ -30,7 +30,8 @@ With the deletions in the older source::
 Before the second block of the older source, 50 comes next in the newer one.  So the older one gets
 ``Unneeded(None, True, 50)``, and ``BlockIterator.skip_deletions`` steps over 01 to 49.
 
-A run is completed by the thread that makes it; then any thread may read it.
+A run is completed by the thread that makes it; then any thread may read it.  What a scan has found
+to be empty is remembered beyond it in :mod:`lsmkv.engine.db.tree.empty_ranges`.
 """
 
 from __future__ import annotations

@@ -440,6 +440,7 @@ class BackgroundJobs:
             if edit.last_sequence is not None and edit.last_sequence > store.versions.last_sequence:
                 if store.sharing is not None:
                     store.sharing.publish(edit.last_sequence)
+                store.empty_ranges.clear()
                 store.versions.last_sequence = edit.last_sequence  # a publication's
             self.has_obsolete_files = True
             if publication is not None:

@@ -245,6 +245,8 @@ class StoreTail:
                     if self.superseded:
                         raise ReadAgain
                     shown = memtable is view.memtable or memtable is view.immutable
+                    if shown and store.empty_ranges.active:
+                        store.empty_ranges.note(operations)
                     newest = store.pinned.newest() if shown else -1
                     memtable.add(sequence, operations, newest, store.pinned.in_order())
                     if shown:
@@ -264,6 +266,8 @@ class StoreTail:
             if self.superseded:
                 raise ReadAgain
             versions = store.versions
+            if last > versions.last_sequence or version is not view.version:
+                store.empty_ranges.clear()
             versions.load(self._manifest.state)
             versions.last_sequence = max(versions.last_sequence, last)
             if version is not versions.current:

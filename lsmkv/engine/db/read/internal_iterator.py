@@ -10,6 +10,8 @@ from typing import Any
 
 from mypy_extensions import mypyc_attr
 
+from lsmkv.engine.db.read.stretch import Stretch
+from lsmkv.engine.env.interrupts import allow_interrupts
 from lsmkv.engine.table.deletion_run import Unneeded
 
 Pair = tuple[bytes, bytes]
@@ -34,6 +36,17 @@ class InternalIterator(ABC):
     Fast path: it is not a Python iterator.  In compiled code ``StopIteration`` makes a traceback,
     which costs as much as reading five pairs, and a short scan reaches several ends.
     """
+
+    stretch: Stretch | None = None
+    """What learns of empty reads."""
+
+    def note_empty_read(self) -> None:
+        """Note that a read has brought nothing, and let signals and other threads in."""
+        stretch = self.stretch
+        if stretch is None:
+            allow_interrupts()
+        else:
+            stretch.note_empty_read()
 
     def read_pairs(self) -> None:  # noqa: B027 - a source may be unable to
         """Return pairs without deletions: there is no other source that they could hide."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.engine.db.read.internal_iterator import InternalIterator
 from lsmkv.engine.db.read.level_reader import LevelReader
-from lsmkv.engine.env.interrupts import allow_interrupts
 from lsmkv.engine.format.key_order import Position
 from lsmkv.engine.format.keys import TAG_SIZE
 from lsmkv.engine.table.block_iterator import ALL, PAIRS, BlockIterator
@@ -139,7 +138,7 @@ class LevelIterator(BaseLevelIterator):
                 pairs = entries_before(pairs, upper, reader.order)
             if pairs:
                 return pairs
-            allow_interrupts()
+            self.note_empty_read()
 
     def _skip_beyond_bound(self) -> None:
         """Skip the next file, and all after it, if it begins after the bound."""
@@ -196,7 +195,7 @@ class ReverseLevelIterator(BaseLevelIterator):
                 if pairs is None:
                     return []
             if not pairs:
-                allow_interrupts()
+                self.note_empty_read()
                 edge = self._end_before()
                 if (
                     edge is not None

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from lsmkv.engine.db.read.internal_iterator import InternalIterator
 from lsmkv.engine.db.tree.memtable import LARGEST_CHUNK, MemTable
-from lsmkv.engine.db.tree.pinned import PinnedSequences
-from lsmkv.engine.env.interrupts import allow_interrupts
 from lsmkv.engine.format.key_order import KeyOrder, Position
 from lsmkv.engine.table.deletion_run import entries_before, entries_from
 
@@ -33,14 +31,12 @@ class MemTableIterator(InternalIterator):
         bound: Position | None,
         back: bool,
         first_chunk: i64,
-        pinned: PinnedSequences | None = None,
     ) -> None:
         """``first_chunk`` keys are read at first, then twice as many each time; ``back`` says which
-        way; ``pinned`` are the sequences that readers read at."""
+        way."""
         self._memtable = memtable
         self._order = order
         self._sequence = sequence
-        self._pinned = pinned
         self._edge = edge
         self._bound = bound
         self._back = back
@@ -59,7 +55,7 @@ class MemTableIterator(InternalIterator):
         bound = self._bound
         while not found and not self._ended:
             last = self._memtable.visible(
-                self._edge, self._count, self._sequence, back, found, self._deletions, self._pinned
+                self._edge, self._count, self._sequence, back, found, self._deletions
             )
             if last is None:
                 self._ended = True
@@ -71,5 +67,5 @@ class MemTableIterator(InternalIterator):
                 cut = entries_from if back else entries_before
                 found = cut(found, bound, self._order)
             if not found:
-                allow_interrupts()
+                self.note_empty_read()
         return found

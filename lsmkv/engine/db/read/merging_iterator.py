@@ -20,7 +20,6 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.engine.db.read.internal_iterator import InternalIterator
-from lsmkv.engine.env.interrupts import allow_interrupts
 from lsmkv.engine.errors import Error
 from lsmkv.engine.format.key_order import KeyOrder
 from lsmkv.engine.table.deletion_run import NOTHING, SHORTEST_RUN, DeletionRun, Unneeded, run_in
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
 
 _MOST: Final = 512
 """The most pairs in a chunk."""
+
+
+_IDLE: Final = 2
+"""After so many reads without a pair, a chunk that has some ends."""
 
 
 class _Source:
@@ -244,6 +247,8 @@ class MergingIterator(InternalIterator):
         bytewise = self._is_bytewise
         enough = self._enough
         count: i64 = 0
+        before: i64 = 0  # the pairs at the last read
+        idle: i64 = 0  # reads since the last pair
         while count < _MOST and queue:
             first = queue[0]
             if first.left == 0:
@@ -252,7 +257,14 @@ class MergingIterator(InternalIterator):
                 if bytewise:
                     first.chunks.may_skip(self._unneeded_of(first))
                 if count == 0:
-                    allow_interrupts()
+                    self.note_empty_read()
+                elif count > before:
+                    idle = 0
+                elif idle == _IDLE:
+                    return  # a stretch without pairs begins a chunk, which is watched
+                else:
+                    idle += 1
+                before = count
                 if first.fill():
                     self._move_back(0)
                 else:

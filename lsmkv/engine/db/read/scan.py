@@ -22,6 +22,8 @@ from lsmkv.engine.db.read.memtable_iterator import MemTableIterator
 from lsmkv.engine.db.read.merging_iterator import MergingIterator
 from lsmkv.engine.db.read.own_writes import OwnWrites
 from lsmkv.engine.db.read.seek import ReportedSeek
+from lsmkv.engine.db.read.stretch import Stretch
+from lsmkv.engine.db.read.watched_scan import Parts, WatchedScan
 from lsmkv.engine.db.tree.memtable import MemTable
 from lsmkv.engine.db.tree.store import ReadView, Store
 from lsmkv.engine.db.tree.version import Version
@@ -136,7 +138,7 @@ def files_in(
     return found
 
 
-class Scan:
+class Scan(Parts):
     """The pairs of a range that are visible to a reader, from any position in either direction."""
 
     def __init__(self, store: Store, read: ReadView, bounds: Bounds, fill_cache: bool) -> None:
@@ -145,6 +147,7 @@ class Scan:
         self._bounds = bounds
         self._fill_cache = fill_cache
         self._prefix_hash = shared_prefix_hash(store, bounds)
+        self._stretch = Stretch(store, read.sequence)
         self.own_writes: OwnWrites | None = None
         """The writes of the transaction that this scan belongs to, newer than all of the store."""
 
@@ -152,11 +155,7 @@ class Scan:
         """The pairs after ``start`` and below the upper bound, a chunk at a time."""
         listener = self._store.listener
         started = 0 if listener is None else listener.now()
-        upper = self._bounds.upper
-        levels: list[BaseLevelIterator] = [
-            LevelIterator(reader, start, upper) for reader in self._level_readers()
-        ]
-        source = self._merged(levels, start, upper, False)
+        source = self._watched(start, self._bounds.upper, False)
         if listener is not None:
             return ReportedSeek(source, start, started, False, listener)
         return source
@@ -166,11 +165,7 @@ class Scan:
         rising order."""
         listener = self._store.listener
         started = 0 if listener is None else listener.now()
-        lower = self._bounds.lower
-        levels: list[BaseLevelIterator] = [
-            ReverseLevelIterator(reader, before, lower) for reader in self._level_readers()
-        ]
-        source = self._merged(levels, before, lower, True)
+        source = self._watched(before, self._bounds.lower, True)
         if listener is not None:
             return ReportedSeek(source, before, started, True, listener)
         return source
@@ -186,15 +181,34 @@ class Scan:
         files = files_in(version, self._store.order, self._bounds, tables.most_held())
         self._read.held = tables.hold([file for _, file in files], self._fill_cache)
 
-    def _merged(
+    def _watched(
+        self, edge: Position | None, bound: Position | None, back: bool
+    ) -> InternalIterator:
+        """The pairs between an edge and a bound, but for the empty ranges between them."""
+        store = self._store
+        sequence = self._read.sequence
+        # A nested call may read what the store does not show yet.
+        if self.own_writes is not None or sequence > store.versions.last_sequence:
+            return self.part(edge, bound, back, None)
+        return WatchedScan(self, store, sequence, self._stretch, edge, bound, back)
+
+    def part(
         self,
-        levels: list[BaseLevelIterator],
         edge: Position | None,
         bound: Position | None,
         back: bool,
+        stretch: Stretch | None,
     ) -> InternalIterator:
         """The memtables and the levels that are not empty; a single source needs no merging."""
-        levels = [level for level in levels if not level.is_empty]
+        levels: list[BaseLevelIterator] = []
+        for reader in self._level_readers():
+            level: BaseLevelIterator
+            if back:
+                level = ReverseLevelIterator(reader, edge, bound)
+            else:
+                level = LevelIterator(reader, edge, bound)
+            if not level.is_empty:
+                levels.append(level)
         memtables = self._memtables()
         order = self._store.order
         sources: list[InternalIterator] = [
@@ -206,17 +220,20 @@ class Scan:
                 bound,
                 back,
                 self._first_chunk(memtable.usage),
-                self._store.pinned,
             )
             for memtable in memtables
         ]
         sources += levels
         if self.own_writes is not None:
             sources.insert(0, self.own_writes.source(edge, bound, back, FIRST_CHUNK))
+        for source in sources:
+            source.stretch = stretch
         if len(sources) == 1:
             sources[0].read_pairs()
             return sources[0]
-        return MergingIterator(sources, order, back)
+        merging = MergingIterator(sources, order, back)
+        merging.stretch = stretch
+        return merging
 
     def _memtables(self) -> list[MemTable]:
         """The memtables that are not empty, the newer one first."""

@@ -41,7 +41,6 @@ from librt.strings import BytesWriter
 
 from lsmkv.engine.db.tree.memtable_scan import MemTableScan
 from lsmkv.engine.db.tree.older_versions import OlderVersions
-from lsmkv.engine.db.tree.pinned import PinnedSequences
 from lsmkv.engine.db.tree.sorted_dict import SortedDict
 from lsmkv.engine.db.tree.store_lock import StoreLock
 from lsmkv.engine.db.tree.write_buffer import WriteBuffer
@@ -355,7 +354,7 @@ class MemTable:
             return
         with lock.nested, lock.guard:
             self._drain_buffer()
-            self._scan.check()
+            self._sorted.check()
             self._older.check(self._newest)
 
     # Fast paths: writes that wait for the first read
@@ -383,7 +382,6 @@ class MemTable:
         back: bool,
         found: list[Any],
         deletions: bool = True,
-        pinned: PinnedSequences | None = None,
     ) -> bytes | None:
         """Read the next ``count`` keys beyond ``edge``, and append to ``found``, in ascending
         order, the versions that are visible at ``sequence``: ``(key, value)``, and with
@@ -391,19 +389,15 @@ class MemTable:
         for many in a row.
 
         Returns the key where the next call continues, or None if no key is left.  The caller keeps
-        ``sequence`` pinned.  With ``pinned``, older versions of deleted keys that no reader sees
-        are dropped on the way.
+        ``sequence`` pinned.
         """
         lock = self._lock
         if lock.mine():
             return self._copy().visible(edge, count, sequence, back, found, deletions)
         with lock.nested, lock.guard:
             self._drain_buffer()
-            oldest: i64 = -1
-            if pinned is not None and self._older.by_key:
-                oldest = pinned.oldest(sequence)
             bound: i64 = sequence if sequence < self._last_sequence else -1
-            return self._scan.read(edge, count, bound, oldest, back, deletions, found)
+            return self._scan.read(edge, count, bound, back, deletions, found)
 
     def written_after(
         self, sequence: int, lower: Position | None, upper: Position | None

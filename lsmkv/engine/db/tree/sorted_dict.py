@@ -83,7 +83,7 @@ class SortedDict:
             self._list = None
             for key in self._written:
                 if key in content:  # it is not, if the write was interrupted
-                    every.write(key)
+                    every.write(key, content[key])
             self._written = []
             self._list = every
 
@@ -131,7 +131,7 @@ class SortedDict:
         if self._list is None and self._order is None:
             self._chunks_read += 1 + count // _LIST_PAYS_AT
             if _LIST_PAYS_AT * self._chunks_read >= self._count:
-                self._list = KeyList(list(self._sorted))
+                self._list = KeyList(list(self._sorted), self.content)
         return self._list
 
     def _drop_list(self) -> None:
@@ -139,11 +139,14 @@ class SortedDict:
         self._written = []
         self._chunks_read = 0
 
-    def check(self) -> KeyList | None:
-        """Assert that these are the dict's keys, in order; returns the list of them, if any."""
+    def check(self) -> None:
+        """Assert that these are the dict's keys, in order, and that the list has its versions."""
         self.catch_up()
         self._sorted._check()
         keys = list(self._sorted)
         assert sorted(keys) == sorted(self.content), "other keys than the dict's"
-        assert self._list is None or self._list.keys == keys, "a list of other keys"
-        return self._list
+        every = self._list
+        assert every is None or every.keys == keys, "a list of other keys"
+        assert every is None or every.tagged == [self.content[key] for key in keys], (
+            "a list of other versions"
+        )

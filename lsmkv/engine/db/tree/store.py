@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from lsmkv.engine.counters import Counters
+from lsmkv.engine.db.tree.empty_ranges import EmptyRanges
 from lsmkv.engine.db.tree.info_log import InfoLog
 from lsmkv.engine.db.tree.listener import CallListener
 from lsmkv.engine.db.tree.log_holds import LogHolds
@@ -207,6 +208,8 @@ class Store:
         was written later is in the memtables of a view that was taken before this is asked."""
         self.drops: list[RangeDrop] = []
         """The dropped tables that readers at older sequences still see, the oldest drop first."""
+        self.empty_ranges = EmptyRanges(self.order)
+        """Where scans have found nothing."""
         self.listener: CallListener | None = None
         """What each call is reported to, if the store is observed."""
         self.sharing: Sharing | None = None

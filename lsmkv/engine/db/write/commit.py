@@ -130,6 +130,8 @@ class Commit:
         with lock.guard:
             if store.sharing is not None:
                 store.sharing.publish(first + count - 1)
+            if store.empty_ranges.active:
+                store.empty_ranges.note(operations)
             memtable = view.memtable
             newest = store.pinned.newest()
             user_bytes = memtable.add(first, operations, newest, store.pinned.in_order())

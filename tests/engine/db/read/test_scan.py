@@ -212,23 +212,23 @@ def test_a_single_run_is_read_without_a_merging_iterator() -> None:
         db.put(b"0000", b"v")
         below = Position(b"0000", after=False)
         beyond = Position(b"0200", after=False)
-        assert isinstance(scan(0, 50).forward(below), MergingIterator)
-        assert isinstance(scan(0, 50).backward(beyond), MergingIterator)
+        assert isinstance(scan(0, 50).forward(below).part, MergingIterator)
+        assert isinstance(scan(0, 50).backward(beyond).part, MergingIterator)
         db.compact_range()
-        assert isinstance(scan(0, 50).forward(below), LevelIterator)
+        assert isinstance(scan(0, 50).forward(below).part, LevelIterator)
         assert isinstance(
-            scan(0, 50).backward(Position(b"0050", after=False)), ReverseLevelIterator
+            scan(0, 50).backward(Position(b"0050", after=False)).part, ReverseLevelIterator
         )
         for key in (b"0150", b"0300"):
             db.put(key, b"v")
         db.flush()  # into another level, beyond the ranges that follow
         levels = [files for files in store.open_view().version.levels if files]
         assert len(levels) == 2
-        assert isinstance(scan(0, 50).forward(below), LevelIterator)
+        assert isinstance(scan(0, 50).forward(below).part, LevelIterator)
         assert isinstance(
-            scan(0, 50).backward(Position(b"0050", after=False)), ReverseLevelIterator
+            scan(0, 50).backward(Position(b"0050", after=False)).part, ReverseLevelIterator
         )
-        assert isinstance(scan(0, 500).forward(below), MergingIterator)
+        assert isinstance(scan(0, 500).forward(below).part, MergingIterator)
         assert store.read_view().table_sequence == MAX_SEQUENCE  # nothing newer is in the tables
         assert store.read_view(200).table_sequence == 200
 

@@ -1,4 +1,4 @@
-"""lsmkv.engine.db.tree.key_list: positions, marks and writes, against a dict."""
+"""lsmkv.engine.db.tree.key_list: positions and writes, against a dict."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from lsmkv.engine.format.key_order import Position
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_any_writes_and_marks_against_a_dict(seed: int) -> None:
+def test_any_writes_against_a_dict(seed: int) -> None:
     rng = random.Random(seed)
-    model = {b"%02d" % number: False for number in range(0, 60, rng.choice([1, 2, 7]))}
-    listed = KeyList(sorted(model))
-    for _ in range(150):
+    model = {b"%02d" % number: b"0" for number in range(0, 60, rng.choice([1, 2, 7]))}
+    listed = KeyList(sorted(model), model)
+    for turn in range(150):
         key = b"%02d" % rng.randrange(60)
-        if rng.random() < 0.3:
-            listed.write(key)
-            model[key] = False
-        elif key in model:
-            listed.mark(listed.index_at(Position(key, after=False), False))
-            model[key] = True
+        model[key] = b"%d" % turn
+        for _ in range(rng.choice([1, 2])):  # twice, if the first call was interrupted
+            listed.write(key, model[key])
         keys = sorted(model)
         assert listed.keys == keys
-        assert listed.marks(0, len(keys)) == bytes(model[each] for each in keys)
+        assert listed.tagged == [model[each] for each in keys]
+        count = rng.randrange(1, 9)
         for after in (False, True):
-            at = listed.index_at(Position(key, after), rng.random() < 0.5)
-            assert at == sum(each < key or (after and each == key) for each in keys)
-        left = [at for at, each in enumerate(keys) if not model[each]]
-        at = rng.randrange(len(keys) + 1)
-        assert listed.first_left(at) == min((one for one in left if one >= at), default=len(keys))
-        assert listed.end_of_left(at) == max((one + 1 for one in left if one < at), default=0)
-    assert (listed.index_at(None, False), listed.index_at(None, True)) == (0, len(model))
+            before = sum(each < key or (after and each == key) for each in keys)
+            edge = Position(key, after)
+            assert listed.span_beyond(edge, count, False) == (
+                before,
+                min(len(keys), before + count),
+            )
+            assert listed.span_beyond(edge, count, True) == (max(0, before - count), before)
+    assert listed.span_beyond(None, 3, False) == (0, 3)
+    assert listed.span_beyond(None, 3, True) == (len(model) - 3, len(model))

@@ -1,18 +1,15 @@
-"""lsmkv.engine.db.tree.memtable_scan: what a scan of a memtable does with a list of its keys, and
-with keys of which nothing but a deletion is left.
+"""lsmkv.engine.db.tree.memtable_scan: what a scan of a memtable does with a list of its keys.
 
 What a scan finds is compared with a model in ``tests/engine/db/read/test_memtable_iterator.py``.
 """
 
 from __future__ import annotations
 
-import pytest
 from runs import pairs_of
 
 from lsmkv.engine.db.read.internal_iterator import Seen
 from lsmkv.engine.db.read.memtable_iterator import MemTableIterator
 from lsmkv.engine.db.tree.memtable import MemTable
-from lsmkv.engine.db.tree.pinned import Pin, PinnedSequences
 from lsmkv.engine.db.tree.store_lock import StoreLock
 from lsmkv.engine.format.batch import Operation
 from lsmkv.engine.format.key_order import KeyOrder, Position
@@ -66,11 +63,10 @@ def test_a_list_pays_where_each_scan_finds_a_key_written() -> None:
         table.add(4001 + taken, [(keys[taken], None)], -1)
     table.check()
     assert table._sorted._list is not None
-    assert table._sorted._list.first_left(0) == 999
 
 
-def test_keys_of_which_only_a_deletion_is_left_are_not_looked_at_again() -> None:
-    """Until they are written to; and they are looked at for readers that see older versions."""
+def test_versions_of_a_list_are_those_that_its_reader_sees() -> None:
+    """Until they are written to; older ones are looked up."""
     table = MemTable(BYTEWISE, StoreLock())
     keys = [b"%04d" % number for number in range(3000)]
     table.add(1, [(key, b"v") for key in keys], -1)
@@ -85,50 +81,9 @@ def test_keys_of_which_only_a_deletion_is_left_are_not_looked_at_again() -> None
     for _ in range(40):
         assert keys_read(5000) == keys[2000:]
     assert table._sorted._list is not None
-    assert table._sorted._list.first_left(0) == 0  # the first reader's versions are still kept
     assert keys_read(3000) == keys
-    table.add(5001, [(key, None) for key in keys[:2000]], -1)
-    for _ in range(40):
-        assert keys_read(8000) == keys[2000:]
-    assert table._sorted._list.first_left(0) == 2000
-    table.add(7001, [(keys[1000], b"again"), (b"1000a", b"new")], -1)
+    table.add(5001, [(keys[1000], b"again"), (b"1000a", b"new")], 5000)
     for _ in range(2):
         assert keys_read(8000) == [keys[1000], b"1000a", *keys[2000:]]
-        assert keys_read(7000) == keys[2000:]
-    assert table._sorted._list.first_left(0) == 1000
-
-
-def test_versions_that_no_reader_sees_any_more_are_dropped() -> None:
-    table = MemTable(BYTEWISE, StoreLock())
-    pinned = PinnedSequences()
-    keys = [b"%02d" % number for number in range(20)]
-    table.add(1, [(key, b"v") for key in keys], -1)
-    old = Pin(pinned, 20)
-    table.add(21, [(key, None) for key in keys], pinned.newest())
-    new = Pin(pinned, 40)
-
-    def keys_read(pin: Pin) -> list[bytes]:
-        iterator = MemTableIterator(table, ORDER, pin.sequence, None, None, False, 4, pinned)
-        iterator.read_pairs()
-        table.check()
-        return [key for key, _ in pairs_of(iterator)]
-
-    for _ in range(5):
-        assert (keys_read(new), keys_read(old)) == ([], keys)
-    assert table.keeps_older
-    old.release()
-    assert keys_read(new) == []
-    assert not table.keeps_older
-
-
-def test_check_finds_a_marked_key_that_a_reader_may_see() -> None:
-    table = MemTable(BYTEWISE, StoreLock())
-    table.add(1, [(b"a", b"v"), (b"b", None)], -1)
-    list(table.entries())
-    every = table._sorted.listed(64)
-    assert every is not None
-    every.mark(1)
-    table.check()
-    every.mark(0)
-    with pytest.raises(AssertionError, match="a reader may see"):
-        table.check()
+        assert keys_read(5000) == keys[2000:]
+    assert table._sorted._list is not None

@@ -1,0 +1,187 @@
+"""Empty ranges: where scans have found nothing, so that later ones need not look again.
+
+A scan over deleted keys reads the deletions, and what they hide, each time; at the head of a queue
+that would be more with every entry that is taken.  So a scan that has read for long without
+finding an entry notes the range, and later scans go on behind it.
+
+A range says: nobody who reads at its sequence, or at a later one, sees a key there.  It does not
+say where the deletions are, so flushes and compactions do not matter to it, and neither do other
+deletions.  A put into it splits it before readers see the put.
+
+A scan reads at the sequence at which it was made, and others write meanwhile.  So it *begins* a
+range while nothing has been written since; puts from then on are noted, and split the range when
+the scan *ends* it.
+
+The store's writer and its scans share one :class:`EmptyRanges`.  It is changed under the store's
+lock; its list is replaced, never changed, so scans read it without the lock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from lsmkv.engine.format.batch import Operation
+from lsmkv.engine.format.key_order import KeyOrder, Position
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+MOST: Final = 64
+"""How many ranges are kept: those that saved the most reads."""
+MOST_PUTS: Final = 10_000
+"""How many puts are noted for one scan; after more, it has found nothing out."""
+
+
+class EmptyRange:
+    """A range without a visible key, from one position to another; None is an end of the store."""
+
+    __slots__ = ("lower", "reads", "sequence", "upper")
+
+    def __init__(
+        self, lower: Position | None, upper: Position | None, sequence: i64, reads: i64
+    ) -> None:
+        self.lower = lower
+        self.upper = upper
+        self.sequence: i64 = sequence
+        """Readers at this sequence and at later ones see no key of the range."""
+        self.reads: i64 = reads
+        """How many reads it saves a scan, about."""
+
+
+class EmptyRanges:
+    """The empty ranges that are known of a store.  Methods whose caller holds the store's lock say
+    so."""
+
+    def __init__(self, order: KeyOrder) -> None:
+        self._order = order
+        self._known: list[EmptyRange] = []  # ascending; between two there may be a key
+        self._searches: list[list[bytes]] = []  # for each, the keys that were put meanwhile
+        self.shortest: i64 = 2
+        """After so many empty reads a scan begins a range; one that saves fewer is forgotten."""
+        self.active = False
+        """Whether puts have to be noted."""
+
+    def known(self) -> list[EmptyRange]:
+        """The ranges, in ascending order."""
+        return self._known
+
+    def next_from(self, edge: Position | None, sequence: i64, back: bool) -> EmptyRange | None:
+        """The first range that a scan from a position meets, or is in, if it reads at this
+        sequence.  O(log of their number)."""
+        known = self._known
+        at = self._count_before(known, edge, back) - (1 if back else 0)
+        step: i64 = -1 if back else 1
+        while 0 <= at < len(known):
+            if known[at].sequence <= sequence:
+                return known[at]
+            at += step
+        return None
+
+    def _count_before(self, known: list[EmptyRange], edge: Position | None, back: bool) -> i64:
+        """How many of the ranges end before a position, or with ``back`` begin before it."""
+        low: i64 = 0
+        high: i64 = len(known)
+        while low < high:
+            middle = (low + high) >> 1
+            end = known[middle].lower if back else known[middle].upper
+            if edge is None or end is None:
+                before = back
+            elif back:
+                before = self._order.is_before(end, edge)
+            else:
+                before = not self._order.is_before(edge, end)
+            if before:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def begin(self) -> list[bytes]:
+        """Begin a search: note the keys that are put from now on, in the list that is returned.
+        Caller holds the lock, and nothing was written after the sequence of its scan."""
+        search: list[bytes] = []
+        self._searches.append(search)
+        self.active = True
+        return search
+
+    def end(self, search: list[bytes], found: EmptyRange | None) -> None:
+        """End a search, with a range in which the scan has found nothing, or None.  Caller holds
+        the lock."""
+        others = [other for other in self._searches if other is not search]
+        if found is not None and len(others) < len(self._searches) and len(search) <= MOST_PUTS:
+            self._add(found)
+            for key in search:
+                self._split(key)
+        self._searches = others
+        self.active = bool(self._known or others)
+
+    def note(self, operations: list[Operation]) -> None:
+        """Split the ranges into which these operations put keys.  Caller holds the lock, and then
+        makes the operations visible."""
+        for key, value in operations:
+            if value is not None:
+                for search in self._searches:
+                    if len(search) <= MOST_PUTS:
+                        search.append(key)
+                self._split(key)
+
+    def clear(self) -> None:
+        """Forget all ranges, and those that scans have begun: tables with other keys are in the
+        store.  Caller holds the lock."""
+        self._known = []
+        self._searches = []
+        self.active = False
+
+    def _add(self, found: EmptyRange) -> None:
+        """Add a range, together with those that it touches."""
+        before: list[EmptyRange] = []
+        after: list[EmptyRange] = []
+        for other in self._known:
+            if _is_below(other.upper, found.lower, self._order):
+                before.append(other)
+            elif _is_below(found.upper, other.lower, self._order):
+                after.append(other)
+            else:
+                found = self._joined(found, other)
+        known = [*before, found, *after]
+        if len(known) > MOST:
+            known.remove(min(known, key=_reads_of))
+        self._known = known
+
+    def _joined(self, one: EmptyRange, other: EmptyRange) -> EmptyRange:
+        """Two ranges that touch, as one."""
+        lower, upper = one.lower, one.upper
+        if other.lower is None or (lower is not None and self._order.is_before(other.lower, lower)):
+            lower = other.lower
+        if other.upper is None or (upper is not None and self._order.is_before(upper, other.upper)):
+            upper = other.upper
+        sequence = max(one.sequence, other.sequence)
+        return EmptyRange(lower, upper, sequence, max(one.reads, other.reads))
+
+    def _split(self, key: bytes) -> None:
+        """Take a key out of the range that it lies in, if any."""
+        edge = Position(key, after=False)
+        known = self._known
+        at = self._count_before(known, edge, False)
+        if at == len(known):
+            return
+        found = known[at]
+        if found.lower is not None and self._order.is_before(edge, found.lower):
+            return
+        reads = found.reads >> 1
+        parts: list[EmptyRange] = []
+        if reads >= self.shortest:
+            end = Position(key, after=True)
+            parts.append(EmptyRange(found.lower, edge, found.sequence, reads))
+            parts.append(EmptyRange(end, found.upper, found.sequence, reads))
+        self._known = [*known[:at], *parts, *known[at + 1 :]]
+
+
+def _is_below(end: Position | None, begin: Position | None, order: KeyOrder) -> bool:
+    """Whether a range that ends at one position lies before one that begins at another, with keys
+    between them perhaps."""
+    return end is not None and begin is not None and order.is_before(end, begin)
+
+
+def _reads_of(some: EmptyRange) -> int:
+    return some.reads

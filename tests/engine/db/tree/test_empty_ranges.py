@@ -1,0 +1,179 @@
+"""Empty ranges, against a model: the set of keys that are known to be absent."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from lsmkv.engine.db.tree.empty_ranges import MOST, MOST_PUTS, EmptyRange, EmptyRanges
+from lsmkv.engine.format.key_order import KeyOrder, Position
+from lsmkv.engine.util.comparator import (
+    BytewiseComparator,
+    Comparator,
+    ReverseBytewiseComparator,
+)
+
+BYTEWISE = KeyOrder(BytewiseComparator())
+KEYS = 40
+
+
+def key_of(number: int) -> bytes:
+    return b"%03d" % number
+
+
+def before(number: int | None) -> Position | None:
+    return None if number is None else Position(key_of(number), after=False)
+
+
+def shown(ranges: EmptyRanges) -> list[tuple[str, str, int]]:
+    """The ranges, as ``[003`` or ``(003`` and ``003)`` or ``003]``, with their sequences."""
+
+    def text(position: Position | None, ends: str) -> str:
+        if position is None:
+            return "-"
+        return position.user_key.decode() + ends[position.after]
+
+    return [(text(r.lower, "[("), text(r.upper, ")]"), r.sequence) for r in ranges.known()]
+
+
+def add(
+    ranges: EmptyRanges, lower: int | None, upper: int | None, sequence: int, reads: int = 64
+) -> None:
+    ranges.end(ranges.begin(), EmptyRange(before(lower), before(upper), sequence, reads))
+
+
+def test_ranges_that_touch_become_one() -> None:
+    ranges = EmptyRanges(BYTEWISE)
+    assert not ranges.active
+    add(ranges, 20, 30, 5)
+    add(ranges, 5, 10, 7)
+    assert shown(ranges) == [("005[", "010)", 7), ("020[", "030)", 5)]
+    add(ranges, 10, 20, 6)
+    assert shown(ranges) == [("005[", "030)", 7)]
+    add(ranges, None, 3, 9)
+    add(ranges, 40, None, 9)
+    assert shown(ranges) == [("-", "003)", 9), ("005[", "030)", 7), ("040[", "-", 9)]
+    add(ranges, None, None, 2)
+    assert shown(ranges) == [("-", "-", 9)]
+    assert ranges.active
+
+
+def test_a_put_splits_its_range_and_a_deletion_does_not() -> None:
+    ranges = EmptyRanges(BYTEWISE)
+    add(ranges, 5, 30, 5)
+    ranges.note([(key_of(7), None), (key_of(30), b"v"), (key_of(4), b"v")])
+    assert shown(ranges) == [("005[", "030)", 5)]
+    ranges.note([(key_of(7), b"v")])
+    assert shown(ranges) == [("005[", "007)", 5), ("007(", "030)", 5)]
+    ranges.note([(key_of(7), b"w")])
+    assert len(ranges.known()) == 2
+
+
+def test_parts_that_save_little_are_forgotten() -> None:
+    ranges = EmptyRanges(BYTEWISE)
+    add(ranges, 0, 30, 5, reads=2 * ranges.shortest + 1)
+    ranges.note([(key_of(9), b"v")])
+    assert [found.reads for found in ranges.known()] == [ranges.shortest] * 2
+    ranges.note([(key_of(20), b"v")])
+    assert shown(ranges) == [("000[", "009)", 5)]
+    for number in range(1, 2 * MOST, 2):
+        add(ranges, 1000 + number, 1000 + number + 1, 5, reads=number)
+    assert len(ranges.known()) == MOST
+    assert min(found.reads for found in ranges.known()) == 2
+
+
+def test_a_put_during_a_search_splits_what_it_finds() -> None:
+    ranges = EmptyRanges(BYTEWISE)
+    search = ranges.begin()
+    assert ranges.active
+    ranges.note([(key_of(7), b"v"), (key_of(8), None), (key_of(99), b"v")])
+    ranges.end(search, EmptyRange(before(5), before(30), 5, 64))
+    assert shown(ranges) == [("005[", "007)", 5), ("007(", "030)", 5)]
+
+
+@pytest.mark.parametrize("why", ["nothing found", "cleared", "too many puts"])
+def test_a_search_without_a_result(why: str) -> None:
+    ranges = EmptyRanges(BYTEWISE)
+    search = ranges.begin()
+    if why == "cleared":
+        ranges.clear()
+    elif why == "too many puts":
+        ranges.note([(b"z", b"v")] * (MOST_PUTS + 2))
+    found = None if why == "nothing found" else EmptyRange(before(5), before(30), 5, 64)
+    ranges.end(search, found)
+    assert not ranges.known()
+    assert not ranges.active
+
+
+def test_a_reader_at_an_older_sequence_meets_no_newer_range() -> None:
+    ranges = EmptyRanges(BYTEWISE)
+    add(ranges, 5, 10, 7)
+    add(ranges, 20, 30, 4)
+    for back, edge in ((False, None), (True, None), (False, before(6)), (True, before(29))):
+        assert ranges.next_from(edge, 3, back) is None
+        met = ranges.next_from(edge, 4, back)
+        assert met is not None
+        assert met.sequence == 4
+    met = ranges.next_from(None, 7, False)
+    assert met is not None
+    assert met.sequence == 7
+
+
+@pytest.mark.parametrize("comparator", [BytewiseComparator(), ReverseBytewiseComparator()])
+@pytest.mark.parametrize("seed", range(20))
+def test_random_ranges(comparator: Comparator, seed: int) -> None:
+    """No range holds a key that was put since; the next range is the nearest in its direction."""
+    rng = random.Random(seed)
+    order = KeyOrder(comparator)
+    keys = sorted(map(key_of, range(KEYS)), key=order.of)
+    edges = [None, *(Position(key, after) for key in keys for after in (False, True)), None]
+    ranges = EmptyRanges(order)
+    ranges.shortest = 1
+    empty: set[bytes] = set()  # what may be in a range
+
+    def span(low: int, high: int) -> set[bytes]:
+        return {keys[at] for at in range(KEYS) if low <= 2 * at + 1 and 2 * at + 2 <= high}
+
+    def within(some: EmptyRange) -> set[bytes]:
+        lower, upper = some.lower, some.upper
+        return {
+            key
+            for key in keys
+            if (lower is None or order.is_at_or_after(key, lower))
+            and (upper is None or not order.is_at_or_after(key, upper))
+        }
+
+    for _ in range(150):
+        kind = rng.randrange(4)
+        if kind == 0:
+            low, high = sorted(rng.sample(range(len(edges)), 2))
+            search = ranges.begin()
+            put: set[bytes] = set()
+            if rng.random() < 0.5:
+                some = rng.sample(keys, 3)
+                ranges.note([(key, b"v") for key in some])
+                empty.difference_update(some)
+                put.update(some)
+            ranges.end(search, EmptyRange(edges[low], edges[high], 1, 1 << 20))
+            empty |= span(low, high) - put
+        elif kind == 1:
+            some = rng.sample(keys, rng.choice([1, 3]))
+            ranges.note([(key, b"v") for key in some])
+            empty.difference_update(some)
+        elif kind == 2:
+            ranges.note([(key, None) for key in rng.sample(keys, 3)])
+        known = ranges.known()
+        held = [within(some) for some in known]
+        assert set().union(*held) <= empty
+        assert sum(map(len, held)) == len(set().union(*held))
+        for back in (False, True):
+            at = rng.randrange(1, len(edges) - 1)
+            met = ranges.next_from(edges[at], 1, back)
+            beyond = span(0, at) if back else span(at, len(edges))
+            near = [some for some, keys_in in zip(known, held, strict=True) if keys_in & beyond]
+            if near:
+                wanted = near[-1 if back else 0]
+                # One without keys may come first.
+                assert met is wanted or (met is not None and not within(met) & beyond)
+    assert len(empty) > 0
