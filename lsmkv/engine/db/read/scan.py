@@ -148,6 +148,10 @@ class Scan(Parts):
         self._fill_cache = fill_cache
         self._prefix_hash = shared_prefix_hash(store, bounds)
         self._stretch = Stretch(store, read.sequence)
+        view = read.view
+        # Where a memtable has a part of the range, its pairs alternate with those of the tables.
+        mixed = view.version.size > 0 and not (view.memtable.empty and view.immutable is None)
+        self._first: i64 = 2 * FIRST_CHUNK if mixed else FIRST_CHUNK
         self.own_writes: OwnWrites | None = None
         """The writes of the transaction that this scan belongs to, newer than all of the store."""
 
@@ -286,5 +290,5 @@ class Scan(Parts):
         """How many pairs to read first from a level of ``size`` bytes: its share, one at least."""
         total = self._read.view.version.size
         if size >= total:  # which may be 0; a memtable counts its bytes in another way
-            return FIRST_CHUNK
-        return max(1, (FIRST_CHUNK * size + total - 1) // total)
+            return self._first
+        return max(1, (self._first * size + total - 1) // total)

@@ -249,3 +249,5 @@ def test_the_first_chunk_of_a_run_is_its_share() -> None:
         total = store.open_view().version.size
         sizes = (0, 1, total // 2, total - 1, total, 1 << 40)
         assert [first_chunk(size) for size in sizes] == [1, 1, FIRST_CHUNK // 2, *[FIRST_CHUNK] * 3]
+        db.put(b"0000", b"v")  # beside a memtable, they are twice as large
+        assert [first_chunk(size) for size in sizes] == [1, 1, FIRST_CHUNK, *[2 * FIRST_CHUNK] * 3]
