@@ -189,12 +189,12 @@ class Scan(Parts):
         self, edge: Position | None, bound: Position | None, back: bool
     ) -> InternalIterator:
         """The pairs between an edge and a bound, but for the empty ranges between them."""
-        store = self._store
-        sequence = self._read.sequence
-        # A nested call may read what the store does not show yet.
-        if self.own_writes is not None or sequence > store.versions.last_sequence:
+        read = self._read
+        if read.ranges is None or self.own_writes is not None:
             return self.part(edge, bound, back, None)
-        return WatchedScan(self, store, sequence, self._stretch, edge, bound, back)
+        return WatchedScan(
+            self, self._store.order, read.ranges, read.sequence, self._stretch, edge, bound, back
+        )
 
     def part(
         self,

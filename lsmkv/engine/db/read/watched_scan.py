@@ -13,9 +13,8 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.engine.db.read.internal_iterator import InternalIterator
 from lsmkv.engine.db.read.stretch import Stretch
-from lsmkv.engine.db.tree.empty_ranges import EmptyRange
-from lsmkv.engine.db.tree.store import Store
-from lsmkv.engine.format.key_order import Position
+from lsmkv.engine.db.tree.empty_ranges import EmptyRange, EmptyRanges
+from lsmkv.engine.format.key_order import KeyOrder, Position
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -42,7 +41,8 @@ class WatchedScan(InternalIterator):
     def __init__(
         self,
         parts: Parts,
-        store: Store,
+        order: KeyOrder,
+        ranges: EmptyRanges,
         sequence: i64,
         stretch: Stretch,
         edge: Position | None,
@@ -51,8 +51,8 @@ class WatchedScan(InternalIterator):
     ) -> None:
         """From an edge to a bound; ``sequence`` is that at which the scan reads."""
         self._parts = parts
-        self._store = store
-        self._ranges = store.empty_ranges
+        self._order = order
+        self._ranges = ranges
         self._sequence: i64 = sequence
         self._bound = bound
         self._back = back
@@ -112,7 +112,7 @@ class WatchedScan(InternalIterator):
 
     def _is_before(self, position: Position, other: Position) -> bool:
         """Whether the scan comes by one position before it comes by another."""
-        order = self._store.order
+        order = self._order
         return order.is_before(other, position) if self._back else order.is_before(position, other)
 
     def _end_stretch(self, pairs: list[Any]) -> None:

@@ -133,7 +133,13 @@ class EmptyRanges:
         self.active = False
 
     def _add(self, found: EmptyRange) -> None:
-        """Add a range, together with those that it touches."""
+        """Add a range, together with those that it touches.
+
+        The bounds of a scan may be the wrong way round: then it has found nothing out.
+        """
+        lower, upper = found.lower, found.upper
+        if lower is not None and upper is not None and not self._order.is_before(lower, upper):
+            return
         before: list[EmptyRange] = []
         after: list[EmptyRange] = []
         for other in self._known:

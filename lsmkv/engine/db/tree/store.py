@@ -73,7 +73,7 @@ class ReadView:
     :meth:`release`.
     """
 
-    __slots__ = ("held", "pin", "samples", "table_sequence", "view")
+    __slots__ = ("held", "pin", "ranges", "samples", "table_sequence", "view")
 
     def __init__(self, view: View, pin: Pin, table_sequence: i64) -> None:
         self.view = view
@@ -85,6 +85,8 @@ class ReadView:
         """Tables that are kept open for this reader, by number, whatever the table cache does."""
         self.samples: ReadSamples | None = None
         """Counts the pairs that an iterator reads."""
+        self.ranges: EmptyRanges | None = None
+        """Where it has nothing, as far as is known; None where it is not what the store shows."""
 
     @property
     def sequence(self) -> int:
@@ -295,6 +297,7 @@ class Store:
                 read = ReadView(view, Pin(self.pinned, last), MAX_SEQUENCE)
             else:
                 read = ReadView(view, Pin(self.pinned, sequence), sequence)
+            read.ranges = self.empty_ranges
         return read
 
     def _nested_read_view(self, sequence: int, fixed: View | None) -> ReadView:

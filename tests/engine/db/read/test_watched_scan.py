@@ -13,8 +13,7 @@ import lsmkv
 from lsmkv import DB
 from lsmkv.engine.db.read.scan import Bounds, Scan
 from lsmkv.engine.db.read.watched_scan import WatchedScan
-from lsmkv.engine.db.tree.pinned import Pin
-from lsmkv.engine.db.tree.store import ReadView, Store
+from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.format.key_order import Position
 from lsmkv.engine.format.keys import MAX_SEQUENCE
 
@@ -205,7 +204,7 @@ def test_a_stretch_that_begins_in_the_middle_of_a_chunk_is_found() -> None:
         for number in range(700, COUNT - 1):
             db.delete(key_of(number))
         assert len(list(db)) == 701
-        (found,) = store_of(db).empty_ranges.known()
+        found = store_of(db).empty_ranges.known()[-1]
         assert found.lower is not None
         assert (found.lower.user_key, found.lower.after) == (key_of(699), True)
 
@@ -235,16 +234,32 @@ def test_a_reader_beside_a_writer_sees_what_is_put_there(tmp_path: Path) -> None
     writer.close()
 
 
-def test_a_reader_ahead_of_the_store_steps_over_nothing() -> None:
-    """A nested call may read what the interrupted one has not shown yet."""
+def test_a_range_deletion_finds_what_the_tables_that_it_drops_have_hidden() -> None:
+    """Values below deletions in tables that go as a whole."""
+    with DB(":memory:", write_buffer_size=8 << 20, **SMALL) as db:
+        db.put(key_of(0), b"")
+        db.put(key_of(COUNT), b"")
+        for number in range(100, 900):
+            db.put(key_of(number), bytes(20))
+        db.flush()
+        for number in range(100, 900):
+            db.delete(key_of(number))
+        db.flush()
+        assert len(list(db)) == 2
+        assert store_of(db).empty_ranges.known()
+        db.delete_range(key_of(50), key_of(1000))
+        assert len(list(db)) == 2
+        db.check()
+
+
+def test_a_view_that_is_not_the_stores_has_no_ranges() -> None:
+    """Such as that of a nested call, which may read what the store does not show yet."""
     with deleted("memtable") as db:
         store = store_of(db)
-        last = store.versions.last_sequence
-        for sequence, watched in ((last - 1, True), (last, True), (last + 1, False)):
-            read = ReadView(store.open_view(), Pin(store.pinned, sequence), MAX_SEQUENCE)
-            scan = Scan(store, read, Bounds(None, None), True)
-            assert isinstance(scan.forward(None), WatchedScan) is watched
-            read.release()
+        for made in (store.read_view(), store._nested_read_view(MAX_SEQUENCE, None)):
+            scan = Scan(store, made, Bounds(None, None), True)
+            assert isinstance(scan.forward(None), WatchedScan) is (made.ranges is not None)
+            made.release()
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -279,6 +294,11 @@ def test_random_writes_and_scans(seed: int) -> None:
                 if len(views) > 3:
                     views.pop(rng.randrange(3))[0].close()
             for view, expected in [(db, held), *views]:
+                if rng.random() < 0.1:  # the wrong way round
+                    low, high = sorted(rng.sample(range(600), 2))
+                    if options:
+                        low, high = high, low
+                    assert not list(view.iterator(start=key_of(high), stop=key_of(low)))
                 start, stop = sorted((key_of(rng.randrange(600)), key_of(rng.randrange(600))))
                 reverse = rng.random() < 0.5
                 backward = reverse is not bool(options)

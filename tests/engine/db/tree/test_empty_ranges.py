@@ -59,6 +59,16 @@ def test_ranges_that_touch_become_one() -> None:
     assert ranges.active
 
 
+@pytest.mark.parametrize(("lower", "upper"), [(20, 10), (15, 15)])
+def test_bounds_that_hold_nothing_are_no_range(lower: int, upper: int) -> None:
+    ranges = EmptyRanges(BYTEWISE)
+    add(ranges, lower, upper, 5)
+    assert not ranges.active
+    add(ranges, 5, 12, 5)
+    add(ranges, lower, upper, 5)
+    assert shown(ranges) == [("005[", "012)", 5)]
+
+
 def test_a_put_splits_its_range_and_a_deletion_does_not() -> None:
     ranges = EmptyRanges(BYTEWISE)
     add(ranges, 5, 30, 5)
