@@ -310,7 +310,7 @@ def ask_levels(store: Store, setting: Setting, asked: list[bytes]) -> dict[str, 
 def measure_scans(scale: Scale) -> dict[str, dict[str, Any]]:
     """Scans of absent time series, in five overlapping tables, with prefix filters and without."""
     points, tables = 20, 5
-    stored, absent = range(0, scale.series, 2), range(1, scale.series - 1, 2)
+    stored, (first, *absent) = range(0, scale.series, 2), range(1, scale.series - 1, 2)
     figures: dict[str, dict[str, Any]] = {}
     for policy in ("bloom:10", "bloom64:10", "fuse"):
         for prefixes in (False, True):
@@ -323,14 +323,14 @@ def measure_scans(scale: Scale) -> dict[str, dict[str, Any]]:
                 keys = [corpora.series_key(one, moment) for one in stored for moment in moments]
                 store.add_table(keys, **arguments)
 
-            def scan_all() -> None:
+            def scan_all(absent: list[int] = absent) -> None:
                 for series in absent:
                     prefix = corpora.series_key(series, 0)[:13]
                     if any(True for _ in db.iterator(prefix=prefix)):
                         raise lsmkv.Error(f"{prefix!r} is there")
 
             with store.open(**arguments) as db:
-                scan_all()  # opens the tables
+                scan_all([first])  # opens the tables; a second scan of a prefix would read nothing
                 stats, taken = counted(db, scan_all)
             figures[policy + (" and prefixes" if prefixes else "")] = {
                 "tables": tables,
