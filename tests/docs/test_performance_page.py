@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import lsmkv
 from lsmkv.tools.app import app
 from lsmkv.tools.bench.measuring import Histogram
-from lsmkv.tools.bench.settings import Settings
+from lsmkv.tools.bench.settings import Settings, Shape
 from lsmkv.tools.bench.workloads import WORKLOADS
 
 ROOT = Path(__file__).parents[2]
@@ -226,6 +226,7 @@ def test_the_whole_page() -> None:
     latencies = results(names=("readrandom",))
     for figures in latencies["workloads"]["readrandom"]["engines"].values():
         figures["histogram"] = sustained(1, 70, 0)["histogram"]
+    written = Settings(num=1000, shape=Shape.WRITTEN).to_dict()
     compiled = {
         "entries": results(),
         "threads": threads,
@@ -233,6 +234,7 @@ def test_the_whole_page() -> None:
         "defaults": results(settings=Settings(num=1000, own_defaults=True).to_dict()),
         "latencies": latencies,
         "peers": peers,
+        "written": results(names=suite.READS, settings=written),
         "sustained": study("sustained", sustained(2, 5, 0), sustained(1, 5, 0)),
         "growth": study("growth", growth(1, 2), growth(1, 3)),
         "import": study("import", {"milliseconds": 49.0}, {"milliseconds": 5.0}),
@@ -259,6 +261,9 @@ def test_the_whole_page() -> None:
         "$ lsmkv bench fillsync --against plyvel --num 1000 --threads 8 --rounds 3",
         "$ lsmkv bench readrandom --against plyvel --num 1000 --cache-size 5 --rounds 3",
         "$ lsmkv bench sustained --against plyvel --num 1000\n",
+        "## Reads, by the shape of the store",
+        "### As written: the last quarter in the memtable\n\n| us/op | fastest | lsmkv | plyvel |",
+        "seek10 --against plyvel --num 1000 --shape written --rounds 3",
         "[       1,       2 )     900  90.000%",
     ):
         assert words in text

@@ -89,6 +89,11 @@ def make_page(compiled: Runs, pure: Runs, folder: str) -> tuple[str, dict[str, b
         parts.append(f"![Gets in growing stores]({folder}/growth.svg)")
     if "peers" in compiled:
         parts += [prose.PEERS, *_peers(compiled["peers"])]
+    if any(name in compiled for name in prose.SHAPES):
+        parts.append(prose.BY_SHAPE)
+    for name, title in prose.SHAPES.items():
+        if name in compiled:
+            parts += [f"### {title}", *_peers(compiled[name])]
     parts += [prose.METHOD, prose.REPRODUCE, *_commands(compiled, pure)]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n", figures
 

@@ -67,6 +67,24 @@ median. They promise different things: see the table of settings below.
 [Choosing a store](guides/choosing.md) says what each is better at.
 """
 
+BY_SHAPE = """
+## Reads, by the shape of the store
+
+A store that is being written has entries in a memtable and in tables that overlap; one that rests
+has them in one level. How many of these a read has to merge changes its time by a factor of two and
+more. So these shapes are made on purpose: half of the entries, in random order, are in one level
+below, and a quarter is in a table above. LevelDB merges tables that are read much, also while this
+is measured. `plyvel+crc` verifies each block that it reads, as lsmkv does, and plyvel by default
+does not.
+"""
+
+SHAPES = {
+    "written": "As written: the last quarter in the memtable",
+    "deep": "Deep: the last quarter in a second table above",
+    "compacted": "Compacted: all in one level",
+}
+"""Titles of the tables, by the names of the runs."""
+
 METHOD = """
 ## How it is measured
 

@@ -14,7 +14,7 @@ import typer
 
 import lsmkv
 from lsmkv.tools.bench.command import make_plan, measure
-from lsmkv.tools.bench.settings import MIB, Settings
+from lsmkv.tools.bench.settings import MIB, Settings, Shape
 from lsmkv.tools.console import guarded, say
 from lsmkv.tools.output import open_output
 
@@ -25,11 +25,17 @@ LARGE_WORKLOADS = (
 )
 """What is run with more entries, too."""
 
+READS = (
+    *("readrandom", "readmissing", "readhot", "readseq", "readreverse", "seekrandom", "seek10"),
+)
+"""What is run in each shape of a store."""
+
 TIMED = ("fillrandom", "readrandom", "readwhilewriting")
 """What is run once more with a clock for each operation."""
 
 COMPILED_RUNS = (
     *("entries", "threads", "cached", "defaults", "large", "latencies", "peers"),
+    *("written", "deep", "compacted"),
     *("sustained", "growth", "incompressible", "footprint", "absent", "memory", "import"),
 )
 PURE_RUNS = ("entries", "threads", "cached")
@@ -65,6 +71,12 @@ def runs(scale: Scale, compiled: bool) -> dict[str, Run]:
     plain = Settings(num=scale.num)
     large = Settings(num=scale.large)
     cached = Settings(num=scale.num, cache_size=_ALL_CACHED)
+    shapes = {
+        shape.value: Run(
+            list(READS), Settings(num=scale.num, shape=shape), rounds, "plyvel,plyvel+crc,rocksdict"
+        )
+        for shape in (Shape.WRITTEN, Shape.DEEP, Shape.COMPACTED)
+    }
     return {
         "entries": Run([], plain, rounds),
         "threads": Run(["fillsync"], Settings(num=scale.num, threads=_THREADS), rounds),
@@ -73,6 +85,7 @@ def runs(scale: Scale, compiled: bool) -> dict[str, Run]:
         "large": Run(list(LARGE_WORKLOADS), large, rounds),
         "latencies": Run(list(TIMED), Settings(num=scale.num, histogram=True), rounds),
         "peers": Run([], plain, rounds, "plyvel,rocksdict,lmdb,sqlite3,dbm"),
+        **shapes,
         "sustained": Run(["sustained"], Settings(num=scale.sustained), 1),
         "growth": Run(["growth"], Settings(num=scale.growth), 1),
         "incompressible": Run(["incompressible"], Settings(num=scale.incompressible), 1),

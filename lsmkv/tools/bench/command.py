@@ -10,7 +10,7 @@ import typer
 from lsmkv.tools.bench import report
 from lsmkv.tools.bench.engines import OWN, PEERS, folder_of_peers, is_installed
 from lsmkv.tools.bench.runner import NAMES, Plan, run
-from lsmkv.tools.bench.settings import MIB, Settings
+from lsmkv.tools.bench.settings import MIB, Settings, Shape
 from lsmkv.tools.bench.workloads import WORKLOADS
 from lsmkv.tools.console import guarded, say, write_json, write_line
 from lsmkv.tools.drawing import progress
@@ -38,6 +38,7 @@ def bench(
     bloom_bits: int = option(10, "BITS", "Filter bits a key; 0: no filters.", min=0),
     cache_size: int = option(8 * MIB, "BYTES", "The size of the block cache.", min=0),
     compression: Codec = choice(Codec.SNAPPY, "The codec of blocks."),
+    shape: Shape = choice(Shape.SETTLED, "Where reads find the entries."),
     own_defaults: bool = flag(
         "Each engine with its own filters, caches and buffers.", "--own-defaults"
     ),
@@ -57,6 +58,10 @@ def bench(
     larger stores), incompressible (Gets of values that do not compress), footprint (bytes on
     disk, and written), absent (bytes that Gets write), memory, import.
 
+    Reads find all entries where the background work of fillrandom has left them (settled), or
+    half of them below, a quarter in a table above, and a quarter in the memtable (written) or in
+    a second table (deep), or all in one level (compacted).
+
     Each engine runs in a process of its own, in turn, round after round, on the same keys and
     values (half compressible). Medians are printed, and ratios to lsmkv with their spread. Every
     answer is checked. A workload that a peer cannot run is '-'. Stores are made in DIR, or in the
@@ -74,6 +79,7 @@ def bench(
         compression="none" if compression is Codec.NONE else "snappy",
         histogram=histogram,
         seed=seed,
+        shape=shape,
         own_defaults=own_defaults,
     )
     figures = measure(make_plan(names or [], against, settings, rounds, directory))

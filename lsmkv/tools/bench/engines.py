@@ -18,10 +18,10 @@ from lsmkv.tools.bench.leveldb import LevelDBEngine
 from lsmkv.tools.bench.store import Engine
 
 OWN = "lsmkv"
-PEERS = ("plyvel", "rocksdict", "lmdb", "sqlite3", "dbm")
+PEERS = ("plyvel", "plyvel+crc", "rocksdict", "lmdb", "sqlite3", "dbm")
 """The names that ``--against`` takes."""
 
-_SHOWN_BY = {"sqlite3": "_sqlite3"}
+_SHOWN_BY = {"sqlite3": "_sqlite3", "plyvel+crc": "plyvel"}
 """The module to look for, where an engine's own module is there even if what it needs is not."""
 _FOLDER = os.path.join("tests", "bench")
 _PACKAGE = "lsmkv_peers"

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from lsmkv.tools.bench.settings import MIB, Settings
-from lsmkv.tools.bench.store import Put, Records, Store
+from lsmkv.tools.bench.store import Get, Put, Records, Store
 
 _BEYOND = b"\xff" * 32
 _LEVELS = 7
@@ -26,15 +26,17 @@ class LevelDBEngine:
 
     threads = True
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, **reading: Any) -> None:
+        """``reading`` are arguments of each read."""
         self.cannot: dict[str, str] = {}
+        self._reading = reading
         self._module: Any = importlib.import_module(module)
         self.version = str(self._module.__version__)
 
     def open(self, path: str, settings: Settings, sync: bool = False) -> LevelDBStore:
         """See ``Engine``.  plyvel gives no cache of size 0: 1 byte stands for it."""
         if settings.own_defaults:
-            return LevelDBStore(self._module.DB(path, create_if_missing=True), sync)
+            return LevelDBStore(self._module.DB(path, create_if_missing=True), sync, self._reading)
         db = self._module.DB(
             path,
             create_if_missing=True,
@@ -43,15 +45,24 @@ class LevelDBEngine:
             bloom_filter_bits=settings.bloom_bits,
             compression=None if settings.compression == "none" else settings.compression,
         )
-        return LevelDBStore(db, sync)
+        return LevelDBStore(db, sync, self._reading)
 
 
 class LevelDBStore(Store):
     """An open one."""
 
-    def __init__(self, db: Any, sync: bool) -> None:
+    def __init__(self, db: Any, sync: bool, reading: dict[str, Any]) -> None:
         super().__init__(db)
         self._sync = sync
+        self._reading = reading
+
+    def _reader(self, call: Any) -> Any:
+        """A method that reads, with the arguments of each read."""
+        return partial(call, **self._reading) if self._reading else call
+
+    def getter(self, live: bool) -> Get:
+        get: Get = self._reader(self._db.get)
+        return get
 
     def putter(self) -> Put:
         put: Put = partial(self._db.put, sync=True) if self._sync else self._db.put
@@ -69,11 +80,11 @@ class LevelDBStore(Store):
         return write
 
     def scan(self, reverse: bool) -> Iterable[tuple[bytes, bytes]]:
-        rows: Iterable[tuple[bytes, bytes]] = self._db.iterator(reverse=reverse)
+        rows: Iterable[tuple[bytes, bytes]] = self._reader(self._db.iterator)(reverse=reverse)
         return rows
 
     def seeker(self) -> Callable[[bytes], bytes | None]:
-        raw_iterator = self._db.raw_iterator
+        raw_iterator = self._reader(self._db.raw_iterator)
 
         def seek(key: bytes) -> bytes | None:
             with raw_iterator() as cursor:
@@ -84,7 +95,7 @@ class LevelDBStore(Store):
         return seek
 
     def range_reader(self, count: int) -> Callable[[bytes], int]:
-        iterator = self._db.iterator
+        iterator = self._reader(self._db.iterator)
 
         def read(key: bytes) -> int:
             rows = iterator(start=key)

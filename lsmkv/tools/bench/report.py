@@ -123,7 +123,8 @@ def _head(results: dict[str, Any]) -> list[str]:
         f"{count(settings['num'], 'entry')} of 16 +"
         f" {settings['value_size']} bytes, {settings['compression']},"
         f" {settings['bloom_bits']} filter bits a key, cache {size(settings['cache_size'])},"
-        f" {count(settings['threads'], 'thread')}, {count(results['rounds'], 'round')}",
+        f" {settings['shape']}, {count(settings['threads'], 'thread')},"
+        f" {count(results['rounds'], 'round')}",
     ]
 
 

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any, Literal
 
 MIB = 1024 * 1024
 
 Compression = Literal["snappy", "none"]
+
+
+class Shape(StrEnum):
+    """Where the entries are that a workload reads, in engines with levels."""
+
+    SETTLED = "settled"
+    """Where the background work of ``fillrandom`` has left them, which depends on its timing."""
+    WRITTEN = "written"
+    """Half of them in a level below, a quarter in a table above, a quarter in the memtable."""
+    DEEP = "deep"
+    """The last quarter is in a second table above."""
+    COMPACTED = "compacted"
+    """All are in one level."""
+
 
 KEY_SIZE = 16
 """Bytes of a key, as db_bench's: a number in decimal digits."""
@@ -32,6 +47,7 @@ class Settings:
     """Whether each operation is timed by itself, which costs about 0.1 us an operation."""
     seed: int = 1
     write_buffer_size: int = 4 * MIB
+    shape: Shape = Shape.SETTLED
     own_defaults: bool = False
     """Whether each engine has filters, caches and buffers as it has them by default, in place of
     the ones above."""

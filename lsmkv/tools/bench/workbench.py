@@ -9,13 +9,13 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 from lsmkv.tools.bench import loops
 from lsmkv.tools.bench.data import Data
 from lsmkv.tools.bench.measuring import Histogram
-from lsmkv.tools.bench.settings import Settings
+from lsmkv.tools.bench.settings import MIB, Settings, Shape
 from lsmkv.tools.bench.store import Engine, Store
 
 SAMPLE = 1000
@@ -71,6 +71,7 @@ class Bench:
         self.data = Data(settings)
         self.directory = directory
         self._loaded: str | None = None
+        self._shaped: str | None = None
         self._stores = 0
 
     # Stores
@@ -96,9 +97,52 @@ class Bench:
 
     @contextlib.contextmanager
     def loaded(self) -> Iterator[Store]:
-        """The store of ``fillrandom``, for reading."""
-        with self.opened(self._require_loaded()) as store:
+        """A store of all entries, for reading, in the shape that the settings name.
+
+        All but one are made of flushes and of ``compact_range``, not left to the background: where
+        that stops is a matter of time, and twice as many tables to merge take twice the time.
+        """
+        settled = self.settings.shape == Shape.SETTLED
+        path = self._require_loaded() if settled else self._require_shaped()
+        if self.settings.shape != Shape.WRITTEN:
+            with self.opened(path) as store:
+                yield store
+            return
+        copied = self.new_path()
+        shutil.copytree(path, copied)
+        with self.opened(copied, self._by_hand()) as store:
+            self.put_all(store, self._parts()[2])
             yield store
+        shutil.rmtree(copied)
+
+    def _require_shaped(self) -> str:
+        """The path of the store in this shape, without what its memtable will have."""
+        if self._shaped is None:
+            path = self.new_path()
+            below, *newer = self._parts()
+            with self.opened(path, self._by_hand()) as store:
+                has_levels = bool(store.levels())
+                self.put_all(store, below)
+                if has_levels:
+                    store.flush()
+                    store.compact()
+                for part in newer[:1] if self.settings.shape == Shape.WRITTEN else newer:
+                    self.put_all(store, part)
+                    store.flush()
+                if has_levels and self.settings.shape == Shape.COMPACTED:
+                    store.compact()
+            self._shaped = path
+        return self._shaped
+
+    def _parts(self) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+        """Half of all entries, a quarter, and the last quarter."""
+        order = self.data.shuffled("fillrandom")
+        half, quarter = len(order) // 2, len(order) // 4
+        return order[:half], order[half : half + quarter], order[half + quarter :]
+
+    def _by_hand(self) -> Settings:
+        """The settings, with memtables so large that they are flushed by hand alone."""
+        return replace(self.settings, write_buffer_size=1024 * MIB)
 
     @contextlib.contextmanager
     def copied(self) -> Iterator[Store]:
@@ -211,7 +255,7 @@ class Bench:
         )
         seen["hits_again"] = clocked.found
         expected = {"hits": hits, "bytes": hits * self.settings.value_size, "hits_again": hits}
-        return clocked.outcome(len(keys), seen, expected)
+        return clocked.outcome(len(keys), seen, expected, levels=store.levels())
 
 
 def _clock(

@@ -3,7 +3,7 @@
 A workload does not depend on the order in which they run: ``fill*`` and ``compact`` make a store,
 the others use the one of ``fillrandom`` (or make it, untimed), and those that change it work on a
 copy.  For reads the store is reopened, background work has ended, and all their keys were read once
-before the clock starts.
+before the clock starts; or they have a store of their own, in the shape that the settings name.
 """
 
 from __future__ import annotations
@@ -118,8 +118,10 @@ def _scan(bench: Bench, reverse: bool) -> Outcome:
             length += len(value)
             in_order += last is None or (key < last) is reverse
             last = key
+        levels = store.levels()
     seen = {"entries": entries, "bytes": length, "in_order": in_order}
-    return clocked.outcome(num, seen, {"entries": num, "bytes": num * size, "in_order": num})
+    expected = {"entries": num, "bytes": num * size, "in_order": num}
+    return clocked.outcome(num, seen, expected, levels=levels)
 
 
 def seekrandom(bench: Bench) -> Outcome:
@@ -153,8 +155,9 @@ def _seek(
     with bench.loaded() as store:
         warm = make(store, keys, None)()
         clocked = bench.clock_shares(store, keys, lambda share, record: make(store, share, record))
+        levels = store.levels()
     seen = {"found": warm, "found_again": clocked.found}
-    return clocked.outcome(len(keys), seen, dict.fromkeys(seen, expected))
+    return clocked.outcome(len(keys), seen, dict.fromkeys(seen, expected), levels=levels)
 
 
 def deleterandom(bench: Bench) -> Outcome:

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from lsmkv.tools.bench.store import Engine
 from lsmkv_peers.dbm import DBMEngine
 from lsmkv_peers.lmdb import LMDBEngine
-from lsmkv_peers.plyvel import PlyvelEngine
+from lsmkv_peers.plyvel import CheckingPlyvelEngine, PlyvelEngine
 from lsmkv_peers.rocksdb import RocksDBEngine
 from lsmkv_peers.sqlite import SQLiteEngine
 
 ENGINES: dict[str, Callable[[], Engine]] = {
     "plyvel": PlyvelEngine,
+    "plyvel+crc": CheckingPlyvelEngine,
     "rocksdict": RocksDBEngine,
     "lmdb": LMDBEngine,
     "sqlite3": SQLiteEngine,

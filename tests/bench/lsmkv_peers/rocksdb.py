@@ -116,6 +116,9 @@ class RocksDBStore(Store):
     def flush(self) -> None:
         self._db.flush()
 
+    def compact(self) -> None:
+        self._db.compact_range(None, None)
+
     def settle(self) -> None:
         while any(self._db.property_int_value(name) for name in _BUSY):
             time.sleep(_CALM)
