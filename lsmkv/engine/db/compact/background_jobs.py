@@ -440,7 +440,6 @@ class BackgroundJobs:
             if edit.last_sequence is not None and edit.last_sequence > store.versions.last_sequence:
                 if store.sharing is not None:
                     store.sharing.publish(edit.last_sequence)
-                store.empty_ranges.clear()
                 store.versions.last_sequence = edit.last_sequence  # a publication's
             self.has_obsolete_files = True
             if publication is not None:
@@ -449,6 +448,7 @@ class BackgroundJobs:
                 else:
                     view.memtable.applying = None
                 publication.committed = True
+                store.forget_ranges()
             store.view = View(view.memtable, immutable, version)
             store.forget_drops()
             store.installed_at = store.versions.last_sequence

@@ -275,7 +275,7 @@ class Follower:
             store.open_view()
             if turn != self._turn:
                 return
-            store.empty_ranges.clear()
+            store.forget_ranges()
             recovered.versions.inherit(store.versions)
             store.versions = recovered.versions
             store.view = View(recovered.memtable, found.older, version)

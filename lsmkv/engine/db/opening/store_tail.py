@@ -267,7 +267,7 @@ class StoreTail:
                 raise ReadAgain
             versions = store.versions
             if last > versions.last_sequence or version is not view.version:
-                store.empty_ranges.clear()
+                store.forget_ranges()
             versions.load(self._manifest.state)
             versions.last_sequence = max(versions.last_sequence, last)
             if version is not versions.current:

@@ -32,7 +32,7 @@ _MOST: Final = 512
 
 
 _IDLE: Final = 2
-"""After so many reads without a pair, a chunk that has some ends."""
+"""After so many empty reads a chunk that has pairs ends: a stretch is before one, not within."""
 
 
 class _Source:
@@ -248,7 +248,7 @@ class MergingIterator(InternalIterator):
         enough = self._enough
         count: i64 = 0
         before: i64 = 0  # the pairs at the last read
-        idle: i64 = 0  # reads since the last pair
+        stretch = self.stretch
         while count < _MOST and queue:
             first = queue[0]
             if first.left == 0:
@@ -256,19 +256,19 @@ class MergingIterator(InternalIterator):
                     return
                 if bytewise:
                     first.chunks.may_skip(self._unneeded_of(first))
-                if count == 0:
+                if stretch is not None:
+                    stretch.has_pairs = count > 0
+                    if count > before:
+                        stretch.later = 0
+                if count == before:
                     self.note_empty_read()
-                elif count > before:
-                    idle = 0
-                elif idle == _IDLE:
-                    return  # a stretch without pairs begins a chunk, which is watched
-                else:
-                    idle += 1
                 before = count
                 if first.fill():
                     self._move_back(0)
                 else:
                     queue.pop(0)
+                if stretch is not None and stretch.later >= _IDLE:
+                    return
             elif len(queue) == 1:
                 first.pour(pairs, None, _MOST - count)
             else:

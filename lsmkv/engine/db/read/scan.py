@@ -147,7 +147,8 @@ class Scan(Parts):
         self._bounds = bounds
         self._fill_cache = fill_cache
         self._prefix_hash = shared_prefix_hash(store, bounds)
-        self._stretch = Stretch(store, read.sequence)
+        self._stretch = Stretch(store, read.ranges, read.sequence)
+        self._share: CacheShare | None = None
         view = read.view
         # Where a memtable has a part of the range, its pairs alternate with those of the tables.
         mixed = view.version.size > 0 and not (view.memtable.empty and view.immutable is None)
@@ -189,6 +190,7 @@ class Scan(Parts):
         self, edge: Position | None, bound: Position | None, back: bool
     ) -> InternalIterator:
         """The pairs between an edge and a bound, but for the empty ranges between them."""
+        self._share = self._cache_share()
         read = self._read
         if read.ranges is None or self.own_writes is not None:
             return self.part(edge, bound, back, None)
@@ -254,7 +256,7 @@ class Scan(Parts):
         levels = version.levels
         # Files that LevelDB's repair has put into level 0 may not be newest first.
         form = WITH_SEQUENCES if len(levels[0]) > 1 else WITH_DELETIONS
-        share = self._cache_share()
+        share = self._share
         readers = [self._level_reader(0, [file], file.size, form, share) for file in levels[0]]
         for level in range(1, len(levels)):
             if levels[level]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.engine.db.tree.empty_ranges import EmptyRange
+from lsmkv.engine.db.tree.empty_ranges import EmptyRange, EmptyRanges
 from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.env.interrupts import allow_interrupts
 from lsmkv.engine.format.key_order import Position
@@ -24,57 +24,78 @@ if TYPE_CHECKING:
 class Stretch:
     """The empty reads since the last pair, for a scan at a sequence."""
 
-    __slots__ = ("_search", "_sequence", "_store", "reads")
+    __slots__ = ("_ranges", "_search", "_sequence", "_store", "has_pairs", "later", "reads")
 
-    def __init__(self, store: Store, sequence: i64) -> None:
+    def __init__(self, store: Store, ranges: EmptyRanges | None, sequence: i64) -> None:
+        """``ranges`` are those of what the scan reads."""
         self._store = store
+        self._ranges = ranges
         self._sequence: i64 = sequence
         self._search: list[bytes] | None = None
         self.reads: i64 = 0
+        """Those before the first pair of the chunk that is being read."""
+        self.has_pairs = False
+        """Whether that has a pair: what is read in vain then is before the next chunk."""
+        self.later: i64 = 0
+        """Those after the last pair of that chunk."""
 
     @property
     def is_long(self) -> bool:
-        """Whether puts are noted, since the stretch may become a range."""
-        return self._search is not None
+        """Whether the stretch may become a range."""
+        return self._search is not None or (
+            self._ranges is not None and self.reads >= self._ranges.shortest
+        )
+
+    def next_chunk(self) -> None:
+        """Begin with another chunk."""
+        self.reads = self.later
+        self.later = 0
+        self.has_pairs = False
 
     def note_empty_read(self) -> None:
         """Count it, and let signals and other threads in."""
         allow_interrupts()
+        if self.has_pairs:
+            self.later += 1
+            return
         self.reads += 1
-        store = self._store
-        if self.reads == store.empty_ranges.shortest:
-            lock = store.lock
+        ranges = self._ranges
+        if ranges is not None and self._search is None and self.reads == ranges.shortest:
+            lock = self._store.lock
             if not lock.mine():
                 with lock.nested, lock.guard:
                     self._begin()
 
     def end(self, lower: Position | None, upper: Position | None) -> None:
         """The stretch, long or not, was between these positions."""
-        store = self._store
-        lock = store.lock
+        lock = self._store.lock
         if lock.mine():
             return
         found = EmptyRange(lower, upper, self._sequence, self.reads)
         with lock.nested, lock.guard:
             if self._search is None:
                 self._begin()
-            search = self._search
-            if search is not None:
-                self._search = None
-                store.empty_ranges.end(search, found)
+            self._finish(found)
 
     def give_up(self) -> None:
         """The scan has failed in the middle of it."""
-        search = self._search
         lock = self._store.lock
-        if search is not None and not lock.mine():
-            self._search = None
+        if self._search is not None and not lock.mine():
             with lock.nested, lock.guard:
-                self._store.empty_ranges.end(search, None)
+                self._finish(None)
 
     def _begin(self) -> None:
         """Have puts noted, unless there were any since the scan was made.  Caller holds the store's
         lock."""
         store = self._store
-        if store.versions.last_sequence == self._sequence:
-            self._search = store.empty_ranges.begin()
+        ranges = self._ranges
+        if ranges is store.empty_ranges and store.versions.last_sequence == self._sequence:
+            self._search = []
+            ranges.begin(self._search)
+
+    def _finish(self, found: EmptyRange | None) -> None:
+        """End the search, if there is one.  Caller holds the store's lock."""
+        search, ranges = self._search, self._ranges
+        if search is not None and ranges is not None:
+            ranges.end(search, found if ranges is self._store.empty_ranges else None)
+            self._search = None

@@ -67,7 +67,7 @@ class WatchedScan(InternalIterator):
     def next_chunk(self) -> list[Any]:
         """The next pairs."""
         stretch = self._stretch
-        stretch.reads = 0
+        stretch.next_chunk()
         try:
             while self.part is not None:
                 pairs = self.part.next_chunk()

@@ -13,7 +13,9 @@ range while nothing has been written since; puts from then on are noted, and spl
 the scan *ends* it.
 
 The store's writer and its scans share one :class:`EmptyRanges`.  It is changed under the store's
-lock; its list is replaced, never changed, so scans read it without the lock.
+lock; its list is replaced as a whole, so scans read it without the lock.  Where other keys come
+into view than by writes, as by an ingest, the store begins with another one: scans from before read
+the old one, and no longer add to it.
 """
 
 from __future__ import annotations
@@ -96,23 +98,23 @@ class EmptyRanges:
                 high = middle
         return low
 
-    def begin(self) -> list[bytes]:
-        """Begin a search: note the keys that are put from now on, in the list that is returned.
-        Caller holds the lock, and nothing was written after the sequence of its scan."""
-        search: list[bytes] = []
+    def begin(self, search: list[bytes]) -> None:
+        """Begin a search: append the keys that are put from now on to this list.  Caller holds the
+        lock, and nothing was written after the sequence of its scan."""
         self._searches.append(search)
         self.active = True
-        return search
 
     def end(self, search: list[bytes], found: EmptyRange | None) -> None:
         """End a search, with a range in which the scan has found nothing, or None.  Caller holds
         the lock."""
         others = [other for other in self._searches if other is not search]
-        if found is not None and len(others) < len(self._searches) and len(search) <= MOST_PUTS:
-            self._add(found)
-            for key in search:
-                self._split(key)
+        is_known = len(others) < len(self._searches)
         self._searches = others
+        if is_known and found is not None and len(search) <= MOST_PUTS:
+            known = self._with(self._known, found)
+            for key in search:
+                known = self._without(known, key)
+            self._known = known
         self.active = bool(self._known or others)
 
     def note(self, operations: list[Operation]) -> None:
@@ -123,36 +125,32 @@ class EmptyRanges:
                 for search in self._searches:
                     if len(search) <= MOST_PUTS:
                         search.append(key)
-                self._split(key)
+                self._known = self._without(self._known, key)
 
-    def clear(self) -> None:
-        """Forget all ranges, and those that scans have begun: tables with other keys are in the
-        store.  Caller holds the lock."""
-        self._known = []
-        self._searches = []
-        self.active = False
-
-    def _add(self, found: EmptyRange) -> None:
-        """Add a range, together with those that it touches.
+    def _with(self, known: list[EmptyRange], found: EmptyRange) -> list[EmptyRange]:
+        """These ranges and another one, which is joined to those that it touches.
 
         The bounds of a scan may be the wrong way round: then it has found nothing out.
         """
-        lower, upper = found.lower, found.upper
-        if lower is not None and upper is not None and not self._order.is_before(lower, upper):
-            return
+        if self._is_empty(found):
+            return known
         before: list[EmptyRange] = []
         after: list[EmptyRange] = []
-        for other in self._known:
+        for other in known:
             if _is_below(other.upper, found.lower, self._order):
                 before.append(other)
             elif _is_below(found.upper, other.lower, self._order):
                 after.append(other)
             else:
                 found = self._joined(found, other)
-        known = [*before, found, *after]
-        if len(known) > MOST:
-            known.remove(min(known, key=_reads_of))
-        self._known = known
+        return _trimmed([*before, found, *after])
+
+    def _is_empty(self, some: EmptyRange) -> bool:
+        """Whether no key can be in a range."""
+        lower, upper = some.lower, some.upper
+        if lower is None or upper is None:
+            return False
+        return not self._order.is_before(lower, upper)
 
     def _joined(self, one: EmptyRange, other: EmptyRange) -> EmptyRange:
         """Two ranges that touch, as one."""
@@ -164,23 +162,33 @@ class EmptyRanges:
         sequence = max(one.sequence, other.sequence)
         return EmptyRange(lower, upper, sequence, max(one.reads, other.reads))
 
-    def _split(self, key: bytes) -> None:
-        """Take a key out of the range that it lies in, if any."""
+    def _without(self, known: list[EmptyRange], key: bytes) -> list[EmptyRange]:
+        """These ranges, without a key in any.
+
+        Where keys are put in ascending order, the ranges between them are worth little, and the
+        one behind them is worth what it was.
+        """
         edge = Position(key, after=False)
-        known = self._known
         at = self._count_before(known, edge, False)
         if at == len(known):
-            return
+            return known
         found = known[at]
         if found.lower is not None and self._order.is_before(edge, found.lower):
-            return
-        reads = found.reads >> 1
-        parts: list[EmptyRange] = []
-        if reads >= self.shortest:
-            end = Position(key, after=True)
-            parts.append(EmptyRange(found.lower, edge, found.sequence, reads))
-            parts.append(EmptyRange(end, found.upper, found.sequence, reads))
-        self._known = [*known[:at], *parts, *known[at + 1 :]]
+            return known
+        beyond = Position(key, after=True)
+        parts = [
+            EmptyRange(found.lower, edge, found.sequence, found.reads >> 1),
+            EmptyRange(beyond, found.upper, found.sequence, found.reads - 1),
+        ]
+        left = [part for part in parts if part.reads >= self.shortest and not self._is_empty(part)]
+        return _trimmed([*known[:at], *left, *known[at + 1 :]])
+
+
+def _trimmed(known: list[EmptyRange]) -> list[EmptyRange]:
+    """As many of these as are kept."""
+    while len(known) > MOST:
+        known.remove(min(known, key=_reads_of))
+    return known
 
 
 def _is_below(end: Position | None, begin: Position | None, order: KeyOrder) -> bool:

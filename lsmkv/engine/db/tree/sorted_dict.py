@@ -128,7 +128,7 @@ class SortedDict:
     def listed(self, count: i64) -> KeyList | None:
         """The list of all keys, if there is one or this read of ``count`` keys makes it pay."""
         self.catch_up()
-        if self._list is None and self._order is None:
+        if self._list is None and self._order is None and self._count > 0:
             self._chunks_read += 1 + count // _LIST_PAYS_AT
             if _LIST_PAYS_AT * self._chunks_read >= self._count:
                 self._list = KeyList(list(self._sorted), self.content)

@@ -211,7 +211,7 @@ class Store:
         self.drops: list[RangeDrop] = []
         """The dropped tables that readers at older sequences still see, the oldest drop first."""
         self.empty_ranges = EmptyRanges(self.order)
-        """Where scans have found nothing."""
+        """Where scans of the view have found nothing."""
         self.listener: CallListener | None = None
         """What each call is reported to, if the store is observed."""
         self.sharing: Sharing | None = None
@@ -244,6 +244,10 @@ class Store:
             if sequence < drop.sequence and drop.view is not None:
                 return drop.view
         return view
+
+    def forget_ranges(self) -> None:
+        """Know of no empty ranges, since other keys come into view.  Caller holds the lock."""
+        self.empty_ranges = EmptyRanges(self.order)
 
     def forget_drops(self) -> None:
         """Keep no view, and no drop, that no pinned sequence needs.  Caller holds the lock."""
@@ -297,7 +301,8 @@ class Store:
                 read = ReadView(view, Pin(self.pinned, last), MAX_SEQUENCE)
             else:
                 read = ReadView(view, Pin(self.pinned, sequence), sequence)
-            read.ranges = self.empty_ranges
+            if view is self.view:
+                read.ranges = self.empty_ranges
         return read
 
     def _nested_read_view(self, sequence: int, fixed: View | None) -> ReadView:

@@ -139,7 +139,7 @@ def test_signals_and_threads_are_let_in_while_nothing_is_found(place: str, rever
             db.flush()
         list(db.iterator(start=b"0", stop=b"1"))  # so that all blocks are in the cache
         assert db._store is not None
-        db._store.empty_ranges.clear()
+        db._store.forget_ranges()
         calls = 0
 
         def count_calls(frame: FrameType, event: str, argument: object) -> None:

@@ -109,7 +109,7 @@ def test_ranges_beyond_one_prefix_ask_no_filter() -> None:
             assert raw.key() == b"000002/age"
         assert db.stats().filters_asked == 0
         assert db._store is not None
-        db._store.empty_ranges.clear()
+        db._store.forget_ranges()
         list(db.iterator(start=b"000001/", stop=b"0000010"))
         assert db.stats().filters_asked > 0
 

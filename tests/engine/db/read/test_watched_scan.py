@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from lsmkv import DB
 from lsmkv.engine.db.read.scan import Bounds, Scan
 from lsmkv.engine.db.read.watched_scan import WatchedScan
 from lsmkv.engine.db.tree.store import Store
-from lsmkv.engine.format.key_order import Position
 from lsmkv.engine.format.keys import MAX_SEQUENCE
 
 SMALL: dict[str, Any] = {
@@ -140,7 +140,8 @@ def test_ingested_tables_are_seen(tmp_path: Path) -> None:
         with lsmkv.TableWriter(tmp_path / "one.ldb") as table:
             table.add(key_of(7), b"v")
         db.ingest([tmp_path / "one.ldb"])
-        assert not ranges.active
+        assert store_of(db).empty_ranges is not ranges
+        assert not store_of(db).empty_ranges.active
         assert len(list(db)) == 3
 
 
@@ -166,34 +167,74 @@ def test_a_snapshot_from_before_sees_what_was_deleted() -> None:
         after.close()
 
 
-def test_an_error_on_the_way_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_on_the_way_leaves_no_search(tmp_path: Path) -> None:
     with deleted("tables") as db:
-        store = store_of(db)
-        searched: list[object] = []
+        ranges = store_of(db).empty_ranges
+        seen: list[bool] = []
 
-        class Failing:
-            """Counts the searches, and lets them fail."""
-
-            shortest = 4
-            active = False
-
-            def next_from(self, _edge: Position | None, _sequence: int, _back: bool) -> None:
-                return None
-
-            def begin(self) -> object:
-                searched.append(None)
+        def interrupt(*_: object) -> None:
+            seen.append(bool(ranges._searches))
+            if len(seen) == 3:
                 raise KeyboardInterrupt
 
-        if lsmkv.COMPILED:
-            pytest.skip("compiled code takes no double")
-        whole = store.empty_ranges
-        monkeypatch.setattr(store, "empty_ranges", Failing())
-        with pytest.raises(KeyboardInterrupt):
-            list(db)
-        assert searched
-        monkeypatch.setattr(store, "empty_ranges", whole)
+        sys.setprofile(
+            lambda frame, event, _: (
+                interrupt()
+                if event == "call" and frame.f_code.co_name == "allow_interrupts"
+                else None
+            )
+        )
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                list(db)
+        finally:
+            sys.setprofile(None)
+        assert seen[-1]
+        assert not ranges._searches
+        assert not ranges.active
         assert len(list(db)) == 2
-        assert not whole._searches
+
+
+def test_a_scan_in_parts_has_one_share_of_the_cache() -> None:
+    with DB(":memory:", **SMALL | {"write_buffer_size": 8 << 20, "lru_cache_size": 400_000}) as db:
+        for number in range(20_000):
+            db.put(key_of(number), bytes(100))
+        db.flush()
+        for begin in range(1000, 20_000, 1000):
+            for number in range(begin, begin + 300):
+                db.delete(key_of(number))
+        db.flush()
+        cache = store_of(db).options.block_cache
+        assert cache is not None
+        list(db.iterator(fill_cache=False))
+        assert len(store_of(db).empty_ranges.known()) > 10
+        before = cache.usage
+        list(db)
+        assert cache.usage - before < 120_000
+
+
+def test_a_level_that_finds_nothing_behind_pairs_ends_the_chunk() -> None:
+    """So that the first scan learns what is empty, and only that."""
+    with DB(":memory:", write_buffer_size=8 << 20, **SMALL) as db:
+        db.put(b"m", b"")
+        for number in range(COUNT):
+            db.put(key_of(number), bytes(20))
+        db.put(b"x", b"")
+        db.flush()
+        for number in range(COUNT):
+            db.delete(key_of(number))
+        db.flush()
+        for number in range(20):
+            db.put(b"a%02d" % number, b"")
+        for _ in range(2):
+            assert len(list(db)) == 22
+            (found,) = store_of(db).empty_ranges.known()
+            assert found.lower is not None
+            assert found.upper is not None
+            assert (found.lower.user_key, found.upper.user_key) == (b"a19", b"m")
+        before = blocks_asked(db)
+        assert len(list(db)) == 22
+        assert blocks_asked(db) - before < 12
 
 
 def test_a_stretch_that_begins_in_the_middle_of_a_chunk_is_found() -> None:
@@ -218,10 +259,9 @@ def test_a_reader_beside_a_writer_sees_what_is_put_there(tmp_path: Path) -> None
         writer.delete(key_of(number))
     expected: list[tuple[bytes, bytes]] = []
     with DB(tmp_path / "store", read_only=True) as reader:
-        ranges = store_of(reader).empty_ranges
         for turn, number in enumerate((7, 4000, 80, 300)):
             assert list(reader) == expected
-            assert ranges.known()
+            assert store_of(reader).empty_ranges.known()
             if turn == 2:
                 writer.close()
                 writer = DB(tmp_path / "store", **SMALL)

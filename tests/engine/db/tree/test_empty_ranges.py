@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -40,7 +41,9 @@ def shown(ranges: EmptyRanges) -> list[tuple[str, str, int]]:
 def add(
     ranges: EmptyRanges, lower: int | None, upper: int | None, sequence: int, reads: int = 64
 ) -> None:
-    ranges.end(ranges.begin(), EmptyRange(before(lower), before(upper), sequence, reads))
+    search: list[bytes] = []
+    ranges.begin(search)
+    ranges.end(search, EmptyRange(before(lower), before(upper), sequence, reads))
 
 
 def test_ranges_that_touch_become_one() -> None:
@@ -81,33 +84,96 @@ def test_a_put_splits_its_range_and_a_deletion_does_not() -> None:
 
 
 def test_parts_that_save_little_are_forgotten() -> None:
+    """What is behind ascending puts keeps its worth."""
     ranges = EmptyRanges(BYTEWISE)
     add(ranges, 0, 30, 5, reads=2 * ranges.shortest + 1)
     ranges.note([(key_of(9), b"v")])
-    assert [found.reads for found in ranges.known()] == [ranges.shortest] * 2
-    ranges.note([(key_of(20), b"v")])
-    assert shown(ranges) == [("000[", "009)", 5)]
-    for number in range(1, 2 * MOST, 2):
-        add(ranges, 1000 + number, 1000 + number + 1, 5, reads=number)
-    assert len(ranges.known()) == MOST
-    assert min(found.reads for found in ranges.known()) == 2
+    assert [found.reads for found in ranges.known()] == [2, 4]
+    for number in (10, 12, 13):
+        ranges.note([(key_of(number), b"v")])
+    assert shown(ranges) == [("000[", "009)", 5), ("009(", "010)", 5)]
+
+
+@pytest.mark.parametrize("way", ["found", "put"])
+def test_those_that_save_most_are_kept(way: str) -> None:
+    ranges = EmptyRanges(BYTEWISE)
+    if way == "found":
+        for number in range(1, 3 * MOST, 2):
+            add(ranges, 100 + number, 100 + number + 1, 5, reads=number)
+    else:
+        add(ranges, 0, 1000, 5, reads=10_000)
+        numbers = random.Random(1).sample(range(1000), 500)
+        for number in numbers:
+            ranges.note([(key_of(number), b"v")])
+    known = ranges.known()
+    assert MOST // 2 < len(known) <= MOST
+    if way == "found":
+        assert min(found.reads for found in known) == 3 * MOST - 1 - 2 * (MOST - 1)
+
+
+class Watched(BytewiseComparator):
+    """Calls what it is given before it compares."""
+
+    def __init__(self) -> None:
+        self.before: Callable[[], None] | None = None
+
+    def compare(self, one: bytes, other: bytes, /) -> int:
+        before = self.before
+        if before is not None:
+            before()
+        return super().compare(one, other)
+
+
+def test_a_range_is_known_once_it_is_split() -> None:
+    """A scan that reads the ranges without the lock never sees one over a key that was put."""
+    comparator = Watched()
+    ranges = EmptyRanges(KeyOrder(comparator))
+    search: list[bytes] = []
+    ranges.begin(search)
+    ranges.note([(key_of(7), b"v")])
+    seen: list[int] = []
+    comparator.before = lambda: seen.append(len(ranges.known()))
+    ranges.end(search, EmptyRange(before(5), before(30), 5, 64))
+    assert len(seen) > 2
+    assert set(seen) == {0}
+    assert len(ranges.known()) == 2
+
+
+def test_a_comparator_that_fails_leaves_no_search() -> None:
+    comparator = Watched()
+    ranges = EmptyRanges(KeyOrder(comparator))
+    add(ranges, 50, 60, 5)
+    search: list[bytes] = []
+    ranges.begin(search)
+
+    def fail() -> None:
+        raise KeyboardInterrupt
+
+    comparator.before = fail
+    with pytest.raises(KeyboardInterrupt):
+        ranges.end(search, EmptyRange(before(5), before(30), 5, 64))
+    comparator.before = None
+    assert len(ranges.known()) == 1
+    assert not ranges._searches
 
 
 def test_a_put_during_a_search_splits_what_it_finds() -> None:
     ranges = EmptyRanges(BYTEWISE)
-    search = ranges.begin()
+    search: list[bytes] = []
+    ranges.begin(search)
     assert ranges.active
     ranges.note([(key_of(7), b"v"), (key_of(8), None), (key_of(99), b"v")])
     ranges.end(search, EmptyRange(before(5), before(30), 5, 64))
     assert shown(ranges) == [("005[", "007)", 5), ("007(", "030)", 5)]
 
 
-@pytest.mark.parametrize("why", ["nothing found", "cleared", "too many puts"])
+@pytest.mark.parametrize("why", ["nothing found", "unknown", "too many puts"])
 def test_a_search_without_a_result(why: str) -> None:
     ranges = EmptyRanges(BYTEWISE)
-    search = ranges.begin()
-    if why == "cleared":
-        ranges.clear()
+    search: list[bytes] = []
+    ranges.begin(search)
+    if why == "unknown":
+        ranges.end(search, None)
     elif why == "too many puts":
         ranges.note([(b"z", b"v")] * (MOST_PUTS + 2))
     found = None if why == "nothing found" else EmptyRange(before(5), before(30), 5, 64)
@@ -158,7 +224,8 @@ def test_random_ranges(comparator: Comparator, seed: int) -> None:
         kind = rng.randrange(4)
         if kind == 0:
             low, high = sorted(rng.sample(range(len(edges)), 2))
-            search = ranges.begin()
+            search: list[bytes] = []
+            ranges.begin(search)
             put: set[bytes] = set()
             if rng.random() < 0.5:
                 some = rng.sample(keys, 3)
