@@ -17,7 +17,7 @@ tagged value (:mod:`lsmkv.engine.format.keys`).  This is where it can be::
               v
             older               the versions before: for each key a tuple
 
-- ``applying`` is for nested calls alone, which may come in the middle of an ``add``.
+- ``applying`` is for calls in the middle of an ``add``: nested ones, and Gets of other threads.
 - The buffer (:class:`~lsmkv.engine.db.tree.write_buffer.WriteBuffer`) is a fast path: a program
   that loads a store reads nothing, and its writes need not even enter a dict.
 - A Get is one lookup in ``newest``, and, if it reads as of a snapshot, one in ``older``
@@ -166,9 +166,11 @@ class MemTable:
     def get(self, key: bytes, sequence: int) -> bytes | None:
         """The tagged value of the newest version of ``key`` at or before ``sequence``, or None.
 
-        ``MAX_SEQUENCE`` asks for the newest of all.  O(1), and O(log n) calls of the comparator
-        where that is the user's.
+        ``MAX_SEQUENCE`` asks for the newest of all, after the whole batch that is being added.
+        O(1), and O(log n) calls of the comparator where that is the user's.
         """
+        if self.applying is not None and sequence == MAX_SEQUENCE:
+            self._wait_for_batch()
         if self._identical:
             buffer = self._buffer
             if buffer is not None and buffer.keys:
@@ -218,6 +220,14 @@ class MemTable:
         for at in range(0, len(keys), _COLUMN_CHUNK):
             some = keys[at : at + _COLUMN_CHUNK]
             yield self._older.with_newest(some, [newest[key] for key in some])
+
+    def _wait_for_batch(self) -> None:
+        """Wait until the batch that is being added is visible.  A nested call, which may have
+        interrupted that, does not."""
+        lock = self._lock
+        if not lock.mine():
+            with lock.nested, lock.guard:
+                pass
 
     # Beyond the tour: the order of the keys, older versions, and what needs all of them
 

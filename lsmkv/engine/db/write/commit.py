@@ -115,11 +115,7 @@ class Commit:
             raise
 
     def _apply(self, batch: PendingWrite) -> None:
-        """Make the batch visible.
-
-        Snapshots and iterators see all of it at once; plain Gets, which read the newest version of
-        a key, see it key by key.
-        """
+        """Make the batch visible, as a whole."""
         store = self._store
         view = store.view or store.open_view()
         counters = store.counters

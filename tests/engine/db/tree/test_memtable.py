@@ -453,6 +453,45 @@ def test_an_interrupted_write_can_be_done_again() -> None:
     assert n > 10
 
 
+class HalfWay(list[Operation]):
+    """Operations that call something after the first of them."""
+
+    def __init__(self, operations: list[Operation], call: Callable[[], None]) -> None:
+        super().__init__(operations)
+        self._call = call
+
+    def __iter__(self) -> Iterator[Operation]:
+        yield self[0]
+        self._call()
+        yield from self[1:]
+
+
+@pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
+@pytest.mark.parametrize("pinned", [-1, 1])
+def test_a_get_of_another_thread_waits_for_the_whole_batch(pinned: int) -> None:
+    """Into the buffer, and into the dict."""
+    lock = StoreLock()
+    table = MemTable(BYTEWISE, lock)
+    table.add(1, [(b"a", b"1")], -1)
+    table.applying = None
+    got: list[bytes | None] = []
+    reader = threading.Thread(target=lambda: got.append(table.get(b"b", MAX_SEQUENCE)))
+
+    def half_way() -> None:
+        assert table.get(b"x", 1) is None  # a nested call does not wait
+        reader.start()
+        reader.join(0.05)
+        assert not got
+
+    with lock.guard:
+        table.add(2, HalfWay([(b"a", b"2"), (b"b", b"3")], half_way), pinned)
+        table.applying = None
+    reader.join()
+    (tagged,) = got
+    assert tagged is not None
+    assert tagged.endswith(b"3")
+
+
 @pytest.mark.untraced  # a tracer of its own
 @pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
 @pytest.mark.parametrize("with_read", [False, True])
