@@ -200,8 +200,10 @@ def run_at_random(storm: Storm, path: Path, interrupts: int, seed: int) -> Count
     """Interrupt the call at random moments, by a timer.
 
     A loop gets Ctrl-C while ``asyncio`` handles it, which cancels the task.  An exception in the
-    middle of the loop's own code can lose the wakeup of a task, which then never ends.
+    middle of the loop's own code can lose the wakeup of a task, which then never ends.  So the
+    handler of an ``asyncio.run`` that was interrupted at its very end, and stays, is taken away.
     """
+    ctrl_c = signal.getsignal(signal.SIGINT)
     rng = random.Random(f"{storm.name} {seed}")
     armed = False
 
@@ -231,6 +233,7 @@ def run_at_random(storm: Storm, path: Path, interrupts: int, seed: int) -> Count
             finally:
                 armed = False
                 signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGINT, ctrl_c)
             _settle(world, counts)
             lost = lost_since(before)
             counts.note(lost)
