@@ -35,7 +35,7 @@ class Stretch:
         self.reads: i64 = 0
         """Those before the first pair of the chunk that is being read."""
         self.has_pairs = False
-        """Whether that has a pair: what is read in vain then is before the next chunk."""
+        """Whether that has a pair: empty reads are then those before the next chunk."""
         self.later: i64 = 0
         """Those after the last pair of that chunk."""
 
