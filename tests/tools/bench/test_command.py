@@ -167,7 +167,10 @@ def test_peers_are_measured_from_a_checkout(
     ("arguments", "words"),
     [
         (["fillsequential"], "no such workload or study: fillsequential (there are fillseq "),
-        (["--against", "plyvel,redis"], "no such peer: redis (there are plyvel plyvel+crc rocksdict "),
+        (
+            ["--against", "plyvel,redis"],
+            "no such peer: redis (there are plyvel plyvel+crc rocksdict ",
+        ),
         (["--against", OWN], "no such peer: lsmkv"),
         (["fillseq", "--dir", "no such directory"], "no such directory"),
         (["--num", "0"], "--num"),
