@@ -23,6 +23,15 @@ TINY: dict[str, Any] = {
 }
 
 
+SMALL: dict[str, Any] = {
+    "block_size": 256,
+    "max_file_size": 4096,
+    "compression": None,
+    "seek_compaction": False,
+}
+"""Many blocks and tables, and no compactions for seeks."""
+
+
 def some(first: int, last: int) -> dict[bytes, bytes]:
     """Numbered entries."""
     return {b"key%04d" % n: b"value %d " % n * 4 for n in range(first, last)}

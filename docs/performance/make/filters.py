@@ -12,6 +12,7 @@ import os
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import corpora
@@ -323,15 +324,15 @@ def measure_scans(scale: Scale) -> dict[str, dict[str, Any]]:
                 keys = [corpora.series_key(one, moment) for one in stored for moment in moments]
                 store.add_table(keys, **arguments)
 
-            def scan_all(absent: list[int] = absent) -> None:
-                for series in absent:
+            def scan_all(some: list[int]) -> None:
+                for series in some:
                     prefix = corpora.series_key(series, 0)[:13]
                     if any(True for _ in db.iterator(prefix=prefix)):
                         raise lsmkv.Error(f"{prefix!r} is there")
 
             with store.open(**arguments) as db:
                 scan_all([first])  # opens the tables; a second scan of a prefix would read nothing
-                stats, taken = counted(db, scan_all)
+                stats, taken = counted(db, partial(scan_all, absent))
             figures[policy + (" and prefixes" if prefixes else "")] = {
                 "tables": tables,
                 "scans": len(absent),

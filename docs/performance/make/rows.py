@@ -15,7 +15,7 @@ from lsmkv.tools.text import size
 
 PEER = "plyvel"
 _WRITES = ("fillseq", "fillbatch", "fillrandom", "overwrite", "fillsync", "deleterandom")
-_READS = (
+READS = (
     *("readrandom", "readmissing", "readhot", "readseq", "readreverse"),
     *("seekrandom", "seek10"),
 )
@@ -43,7 +43,7 @@ COMPILED: dict[str, float] = {
 }
 """plyvel's time over lsmkv's, at least."""
 
-PURE: dict[str, float] = dict.fromkeys(_WRITES, 0.4) | dict.fromkeys(_READS, 0.2)
+PURE: dict[str, float] = dict.fromkeys(_WRITES, 0.4) | dict.fromkeys(READS, 0.2)
 
 _LARGER_ON_DISK = 1.02
 _MORE_WRITTEN = 1.05

@@ -11,6 +11,7 @@ import os
 from typing import Annotated, NamedTuple
 
 import typer
+from rows import READS
 
 import lsmkv
 from lsmkv.tools.bench.command import make_plan, measure
@@ -25,17 +26,15 @@ LARGE_WORKLOADS = (
 )
 """What is run with more entries, too."""
 
-READS = (
-    *("readrandom", "readmissing", "readhot", "readseq", "readreverse", "seekrandom", "seek10"),
-)
-"""What is run in each shape of a store."""
+SHAPES = (Shape.WRITTEN, Shape.DEEP, Shape.COMPACTED)
+"""In which the reads are run: one run for each, by its name."""
 
 TIMED = ("fillrandom", "readrandom", "readwhilewriting")
 """What is run once more with a clock for each operation."""
 
 COMPILED_RUNS = (
     *("entries", "threads", "cached", "defaults", "large", "latencies", "peers"),
-    *("written", "deep", "compacted"),
+    *SHAPES,
     *("sustained", "growth", "incompressible", "footprint", "absent", "memory", "import"),
 )
 PURE_RUNS = ("entries", "threads", "cached")
@@ -75,7 +74,7 @@ def runs(scale: Scale, compiled: bool) -> dict[str, Run]:
         shape.value: Run(
             list(READS), Settings(num=scale.num, shape=shape), rounds, "plyvel,plyvel+crc,rocksdict"
         )
-        for shape in (Shape.WRITTEN, Shape.DEEP, Shape.COMPACTED)
+        for shape in SHAPES
     }
     return {
         "entries": Run([], plain, rounds),

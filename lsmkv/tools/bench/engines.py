@@ -21,7 +21,7 @@ OWN = "lsmkv"
 PEERS = ("plyvel", "plyvel+crc", "rocksdict", "lmdb", "sqlite3", "dbm")
 """The names that ``--against`` takes."""
 
-_SHOWN_BY = {"sqlite3": "_sqlite3", "plyvel+crc": "plyvel"}
+_SHOWN_BY = {"sqlite3": "_sqlite3"}
 """The module to look for, where an engine's own module is there even if what it needs is not."""
 _FOLDER = os.path.join("tests", "bench")
 _PACKAGE = "lsmkv_peers"
@@ -39,9 +39,19 @@ def make_engine(name: str) -> Engine:
     return engine
 
 
+def module_of(name: str) -> str:
+    """The module that an engine is for: plyvel+crc is plyvel.
+
+    >>> module_of("plyvel+crc"), module_of("lmdb")
+    ('plyvel', 'lmdb')
+    """
+    return name.partition("+")[0]
+
+
 def is_installed(name: str) -> bool:
-    """Whether the module of this name is there.  It is not imported."""
-    return importlib.util.find_spec(_SHOWN_BY.get(name, name)) is not None
+    """Whether the module of an engine is there.  It is not imported."""
+    module = module_of(name)
+    return importlib.util.find_spec(_SHOWN_BY.get(module, module)) is not None
 
 
 def folder_of_peers() -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import lsmkv
 from lsmkv.engine.util.progress import Progress
 from lsmkv.tools.bench import memory
-from lsmkv.tools.bench.engines import OWN
+from lsmkv.tools.bench.engines import OWN, module_of
 from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.bench.results import Results
 from lsmkv.tools.bench.settings import Settings
@@ -167,7 +167,7 @@ def _memory(engine: str, settings: Settings, directory: str) -> Message:
 
 def _import(engine: str, settings: Settings, directory: str) -> Message:
     """How long ``import`` takes in a new interpreter."""
-    program = _IMPORT.format(engine.partition("+")[0])  # plyvel+crc is plyvel
+    program = _IMPORT.format(module_of(engine))
     times = [1000 * float(_output_of(engine, ["-c", program])) for _ in range(_IMPORTS)]
     return {"milliseconds": statistics.median(times), "low": min(times), "high": max(times)}
 

@@ -108,12 +108,9 @@ class Bench:
             with self.opened(path) as store:
                 yield store
             return
-        copied = self.new_path()
-        shutil.copytree(path, copied)
-        with self.opened(copied, self._by_hand()) as store:
+        with self.copy(path) as copied, self.opened(copied, self._by_hand()) as store:
             self.put_all(store, self._parts()[2])
             yield store
-        shutil.rmtree(copied)
 
     def _require_shaped(self) -> str:
         """The path of the store in this shape, without what its memtable will have."""
@@ -151,12 +148,13 @@ class Bench:
             yield store
 
     @contextlib.contextmanager
-    def copy(self) -> Iterator[str]:
-        """The path of a closed copy of the store of ``fillrandom``."""
-        path = self.new_path()
-        shutil.copytree(self._require_loaded(), path)
-        yield path
-        shutil.rmtree(path)
+    def copy(self, path: str | None = None) -> Iterator[str]:
+        """The path of a copy of a closed store: of that in ``path``, or of that of
+        ``fillrandom``."""
+        copied = self.new_path()
+        shutil.copytree(self._require_loaded() if path is None else path, copied)
+        yield copied
+        shutil.rmtree(copied)
 
     def fill_loaded(self) -> Outcome:
         """Make the store of ``fillrandom``: all entries in random order."""

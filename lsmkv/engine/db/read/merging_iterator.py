@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 _MOST: Final = 512
 """The most pairs in a chunk."""
-
-
 _IDLE: Final = 2
 """After so many empty reads a chunk that has pairs ends: a stretch is before one, not within."""
 

@@ -147,7 +147,9 @@ class Scan(Parts):
         self._bounds = bounds
         self._fill_cache = fill_cache
         self._prefix_hash = shared_prefix_hash(store, bounds)
-        self._stretch = Stretch(store, read.ranges, read.sequence)
+        self._stretch: Stretch | None = None
+        if read.ranges is not None:
+            self._stretch = Stretch(store, read.ranges, read.sequence)
         self._share: CacheShare | None = None
         view = read.view
         # Where a memtable has a part of the range, its pairs alternate with those of the tables.
@@ -191,12 +193,10 @@ class Scan(Parts):
     ) -> InternalIterator:
         """The pairs between an edge and a bound, but for the empty ranges between them."""
         self._share = self._cache_share()
-        read = self._read
-        if read.ranges is None or self.own_writes is not None:
+        stretch = self._stretch
+        if stretch is None or self.own_writes is not None:
             return self.part(edge, bound, back, None)
-        return WatchedScan(
-            self, self._store.order, read.ranges, read.sequence, self._stretch, edge, bound, back
-        )
+        return WatchedScan(self, self._store.order, stretch, edge, bound, back)
 
     def part(
         self,

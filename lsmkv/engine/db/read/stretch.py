@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 class Stretch:
     """The empty reads since the last pair, for a scan at a sequence."""
 
-    __slots__ = ("_ranges", "_search", "_sequence", "_store", "has_pairs", "later", "reads")
+    __slots__ = ("_search", "_store", "has_pairs", "later", "ranges", "reads", "sequence")
 
-    def __init__(self, store: Store, ranges: EmptyRanges | None, sequence: i64) -> None:
-        """``ranges`` are those of what the scan reads."""
+    def __init__(self, store: Store, ranges: EmptyRanges, sequence: i64) -> None:
         self._store = store
-        self._ranges = ranges
-        self._sequence: i64 = sequence
+        self.ranges = ranges
+        """Those of what the scan reads."""
+        self.sequence: i64 = sequence
         self._search: list[bytes] | None = None
         self.reads: i64 = 0
         """Those before the first pair of the chunk that is being read."""
@@ -42,9 +42,7 @@ class Stretch:
     @property
     def is_long(self) -> bool:
         """Whether the stretch may become a range."""
-        return self._search is not None or (
-            self._ranges is not None and self.reads >= self._ranges.shortest
-        )
+        return self._search is not None or self.reads >= self.ranges.shortest
 
     def next_chunk(self) -> None:
         """Begin with another chunk."""
@@ -59,8 +57,7 @@ class Stretch:
             self.later += 1
             return
         self.reads += 1
-        ranges = self._ranges
-        if ranges is not None and self._search is None and self.reads == ranges.shortest:
+        if self._search is None and self.reads == self.ranges.shortest:
             lock = self._store.lock
             if not lock.mine():
                 with lock.nested, lock.guard:
@@ -71,7 +68,7 @@ class Stretch:
         lock = self._store.lock
         if lock.mine():
             return
-        found = EmptyRange(lower, upper, self._sequence, self.reads)
+        found = EmptyRange(lower, upper, self.sequence, self.reads)
         with lock.nested, lock.guard:
             if self._search is None:
                 self._begin()
@@ -88,14 +85,13 @@ class Stretch:
         """Have puts noted, unless there were any since the scan was made.  Caller holds the store's
         lock."""
         store = self._store
-        ranges = self._ranges
-        if ranges is store.empty_ranges and store.versions.last_sequence == self._sequence:
+        if self.ranges is store.empty_ranges and store.versions.last_sequence == self.sequence:
             self._search = []
-            ranges.begin(self._search)
+            self.ranges.begin(self._search)
 
     def _finish(self, found: EmptyRange | None) -> None:
         """End the search, if there is one.  Caller holds the store's lock."""
-        search, ranges = self._search, self._ranges
-        if search is not None and ranges is not None:
-            ranges.end(search, found if ranges is self._store.empty_ranges else None)
+        search = self._search
+        if search is not None:
+            self.ranges.end(search, found if self.ranges is self._store.empty_ranges else None)
             self._search = None

@@ -7,17 +7,14 @@ own.  A long stretch without a pair becomes an empty range.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mypy_extensions import mypyc_attr
 
 from lsmkv.engine.db.read.internal_iterator import InternalIterator
 from lsmkv.engine.db.read.stretch import Stretch
-from lsmkv.engine.db.tree.empty_ranges import EmptyRange, EmptyRanges
+from lsmkv.engine.db.tree.empty_ranges import EmptyRange
 from lsmkv.engine.format.key_order import KeyOrder, Position
-
-if TYPE_CHECKING:
-    from mypy_extensions import i64
 
 
 class Parts(ABC):
@@ -42,18 +39,14 @@ class WatchedScan(InternalIterator):
         self,
         parts: Parts,
         order: KeyOrder,
-        ranges: EmptyRanges,
-        sequence: i64,
         stretch: Stretch,
         edge: Position | None,
         bound: Position | None,
         back: bool,
     ) -> None:
-        """From an edge to a bound; ``sequence`` is that at which the scan reads."""
+        """From an edge to a bound; ``stretch`` has the ranges, and the sequence of the scan."""
         self._parts = parts
         self._order = order
-        self._ranges = ranges
-        self._sequence: i64 = sequence
         self._bound = bound
         self._back = back
         self._stretch = stretch
@@ -89,8 +82,9 @@ class WatchedScan(InternalIterator):
         back = self._back
         bound = self._bound
         known: EmptyRange | None = None
-        while self._ranges.active:
-            known = self._ranges.next_from(edge, self._sequence, back)
+        ranges = self._stretch.ranges
+        while ranges.active:
+            known = ranges.next_from(edge, self._stretch.sequence, back)
             if known is None:
                 break
             near = known.upper if back else known.lower

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MOST: Final = 64
 """How many ranges are kept: those that saved the most reads."""
+SHORTEST: Final = 2
+"""Empty reads that a range has to save."""
 MOST_PUTS: Final = 10_000
 """How many puts are noted for one scan; after more, it has found nothing out."""
 
@@ -54,11 +56,11 @@ class EmptyRanges:
     """The empty ranges that are known of a store.  Methods whose caller holds the store's lock say
     so."""
 
-    def __init__(self, order: KeyOrder) -> None:
+    def __init__(self, order: KeyOrder, shortest: i64 = SHORTEST) -> None:
         self._order = order
         self._known: list[EmptyRange] = []  # ascending; between two there may be a key
         self._searches: list[list[bytes]] = []  # for each, the keys that were put meanwhile
-        self.shortest: i64 = 2
+        self.shortest: i64 = shortest
         """After so many empty reads a scan begins a range; one that saves fewer is forgotten."""
         self.active = False
         """Whether puts have to be noted."""

@@ -9,19 +9,13 @@ import pathlib
 import random
 import sys
 from types import FrameType
-from typing import Any
 
 import pytest
+from stores import SMALL
 
 import lsmkv
 from lsmkv import DB
 
-SMALL: dict[str, Any] = {
-    "block_size": 256,
-    "max_file_size": 4096,
-    "compression": None,
-    "seek_compaction": False,
-}
 MOST = 700
 
 

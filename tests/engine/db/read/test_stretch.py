@@ -53,9 +53,12 @@ def test_one_over_another_view_is_not_noted() -> None:
     """Begun before tables with other keys came into view, or only ended after that."""
     with lsmkv.DB(":memory:") as db:
         store = store_of(db)
+        store.empty_ranges.shortest = 3
         stretch = long_stretch(store)
         before = store.empty_ranges
         store.forget_ranges()
+        assert store.empty_ranges is not before
+        assert store.empty_ranges.shortest == 3
         stretch.end(LOWER, UPPER)
         again = Stretch(store, before, 0)
         for _ in range(10):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import SMALL
 
 import lsmkv
 from lsmkv import DB
@@ -17,12 +18,6 @@ from lsmkv.engine.db.read.watched_scan import WatchedScan
 from lsmkv.engine.db.tree.store import Store
 from lsmkv.engine.format.keys import MAX_SEQUENCE
 
-SMALL: dict[str, Any] = {
-    "block_size": 256,
-    "max_file_size": 4096,
-    "compression": None,
-    "seek_compaction": False,
-}
 COUNT = 5000
 
 
