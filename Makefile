@@ -269,15 +269,18 @@ $(VENV)/.workflows: $(VENV)/.made
 
 %/.made:
 	@$(PYTHON) -c 'import sys; sys.exit("lsmkv needs Python 3.11 or newer; say make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $*
+	@echo "Making a virtual environment in $*."
+	@$(PYTHON) -m venv $*
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.made pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[tools]'
+	@echo "Installing lsmkv and its command into $(VENV), once: about 20 seconds."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[tools]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@echo "Installing lsmkv and what its tests need into $(VENV), once: about a minute."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
 # Amulet's LevelDB, for worlds of Minecraft, needs a C++ compiler.  The corpus has none of these without it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -13,7 +14,7 @@ from lsmkv.tools.arguments import open_input
 from lsmkv.tools.console import ERROR, guarded, say, write_json
 from lsmkv.tools.demo.measure import BITS_PER_KEY, TEXTBOOK_RATE
 from lsmkv.tools.demo.page import DemoPage
-from lsmkv.tools.demo.report import print_report
+from lsmkv.tools.demo.report import print_report, print_summary
 from lsmkv.tools.demo.run import Plan, place, run_demo
 from lsmkv.tools.drawing import stdout_console
 from lsmkv.tools.options import choice, flag, option
@@ -46,6 +47,7 @@ def demo(
     more: int = option(0, "N", "N more keys: the names again, numbered.", min=0),
     directory: str | None = option(None, "DIR", "Keep the stores here.", "--dir"),
     report: str | None = option(None, "FILE", "Write the result as an HTML page here.", "--report"),
+    details: bool = flag("Print all that was measured, and how.", "--details"),
     seed: int = option(1, "N", "Seed of the random choices."),
     as_json: bool = flag("The figures alone, as JSON.", "--json"),
 ) -> None:
@@ -53,7 +55,7 @@ def demo(
 
     The keys are the names of all Unicode characters, or your own. The filters are off, one for each
     2 KiB of file, one for each table, and for each table one of 64-bit hashes or a fuse filter,
-    which LevelDB does not ask. The findings are printed first, and a picture last.
+    which LevelDB does not ask.
     """
     if keys is not None and more:
         raise ValueError("give --keys or --more, not both")
@@ -72,9 +74,9 @@ def demo(
         if as_json:
             write_json(_about(plan) | outcome.to_dict(), indent=2)
         else:
-            print_report(stdout_console(), plan, outcome)
+            (print_report if details else print_summary)(stdout_console(), plan, outcome)
     if report:
-        say(f"{report}: the result, and a store as it was loaded, to open in a browser")
+        say(f"The same as a page, with a store to look into: {Path(report).resolve().as_uri()}")
     if outcome.wrong:
         say(f"{count(outcome.wrong, 'wrong answer')}")
         raise typer.Exit(ERROR)

@@ -64,6 +64,19 @@ def findings(measurements: Sequence[Measurement], keys: int, wrong: int, lookups
     return found if price is None else [*found, price]
 
 
+def headline(measurements: Sequence[Measurement], keys: int, wrong: int, lookups: int) -> str:
+    """The result in a sentence or two; the arguments are those of :func:`findings`."""
+    off, filtered = _without_filters(measurements), with_filters(measurements)
+    if wrong or off is None or filtered is None or not filtered.absent.blocks_per_get:
+        return findings(measurements, keys, wrong, lookups)[0]
+    without, read = off.absent.blocks_per_get, filtered.absent.blocks_per_get
+    bits = 8 * filtered.filter_bytes / keys
+    return (
+        f"With a filter, a Get of an absent key reads {without / read:,.0f} times fewer blocks:"
+        f" {read:.3f} instead of {without:.3f}, for {bits:.1f} bits a key."
+    )
+
+
 def _answered(filtered: Measurement, off: Measurement | None) -> str:
     blocks = f"{filtered.absent.blocks_per_get:.3f} blocks a Get"
     blocks += "" if off is None else f" instead of {off.absent.blocks_per_get:.3f}"

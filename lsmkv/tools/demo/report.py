@@ -1,4 +1,4 @@
-"""What the demo prints: the findings, how they were measured, the tables, and a picture."""
+"""The demo on a terminal: a summary, or all that was measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from lsmkv.tools.bars import Bars, can_encode
 from lsmkv.tools.demo.measure import Loading, Lookups, Measurement
-from lsmkv.tools.demo.reading import TITLES, findings, reading
+from lsmkv.tools.demo.reading import TITLES, findings, headline, reading
 from lsmkv.tools.demo.run import Outcome, Plan
 from lsmkv.tools.demo.timing import BATCH, ROUNDS
 from lsmkv.tools.drawing import Sheet
@@ -40,6 +40,28 @@ _LEGEND = (
 )
 
 _UNIT = re.compile(r"(?<=\d) (?=[KMG]?i?B\b)")
+
+
+def print_summary(console: Console, plan: Plan, outcome: Outcome) -> None:
+    """Print a sentence, a table and bars: 25 lines at most, with the default stores."""
+    report = _Report(console)
+    measured, keys = outcome.as_loaded, len(plan.data.expected)
+    report.title("lsmkv demo: what a filter saves")
+    report.item(headline(measured, keys, outcome.wrong, outcome.lookups), "")
+    report.line()
+    report.item(
+        f"{count(keys, 'key')}: {plan.data.title}. At most"
+        f" {count(measured[0].overlapping, 'table')} to ask for a key, no block cache;"
+        f" {count(len(outcome.questions.present), 'Get')} of either kind.",
+        "",
+    )
+    report.line()
+    report.small_table(measured, keys)
+    report.line()
+    report.title("Data blocks read from disk for each Get of an absent key")
+    report.bars([one.absent.blocks_per_get for one in measured], measured)
+    report.line()
+    report.item("lsmkv demo --details prints the rest; --keys FILE measures your own keys.", "")
 
 
 def print_report(console: Console, plan: Plan, outcome: Outcome) -> None:
@@ -95,19 +117,43 @@ class _Report(Sheet):
         self.line(filled.replace("\xa0", " "))
 
     def picture(self, measurements: Sequence[Measurement]) -> None:
-        """Bars of the blocks read per Get."""
+        """Print bars of the blocks read per Get."""
         self.title("Data blocks read per Get, as loaded")
-        groups = (
-            ("a key that is not there", [one.absent.blocks_per_get for one in measurements]),
-            ("a key that is there", [one.present.blocks_per_get for one in measurements]),
+        most = max(
+            max(one.absent.blocks_per_get, one.present.blocks_per_get) for one in measurements
         )
-        most = max(max(figures) for _, figures in groups)
-        bars = Bars(most, max(8, min(self.width - 27, _LONGEST_BAR)), fine=self.fine)
-        for name, figures in groups:
-            self.line(f"  {name}")
-            for one, figure in zip(measurements, figures, strict=True):
-                line = Text(f"    {TITLES[one.layout]:13}").append(f"{figure:6.3f}", "bold")
-                self.line(line.append("  ").append(bars.draw(figure), style=color(one)))
+        self.line("  a key that is not there")
+        self.bars([one.absent.blocks_per_get for one in measurements], measurements, most)
+        self.line("  a key that is there")
+        self.bars([one.present.blocks_per_get for one in measurements], measurements, most)
+
+    def bars(
+        self,
+        figures: Sequence[float],
+        measurements: Sequence[Measurement],
+        most: float | None = None,
+    ) -> None:
+        """Print a bar for each layout; the longest one stands for ``most`` blocks."""
+        bars = Bars(
+            most or max(figures), max(8, min(self.width - 27, _LONGEST_BAR)), fine=self.fine
+        )
+        for one, figure in zip(measurements, figures, strict=True):
+            line = Text(f"    {TITLES[one.layout]:13}").append(f"{figure:6.3f}", "bold")
+            self.line(line.append("  ").append(bars.draw(figure), style=color(one)))
+
+    def small_table(self, measurements: Sequence[Measurement], keys: int) -> None:
+        """Print blocks and time of a Get, and the filters' bits a key."""
+        self.line(Text(f"{'':12}{'absent key':^16}{'existing key':^18}", style="dim"))
+        head = f"{'filters':12}" + f"{'blocks':>8}{'µs':>7}" * 2 + f"{'bits a key':>12}"
+        self.line(self._micro(head))
+        self.line("-" * len(head), "dim")
+        for one in measurements:
+            line = Text(f"{TITLES[one.layout]:12}")
+            line.append(f"{one.absent.blocks_per_get:8.3f}", f"bold {color(one)}")
+            line.append(f"{one.absent.times.per_get:7.1f}")
+            line.append(f"{one.present.blocks_per_get:8.3f}{one.present.times.per_get:7.1f}")
+            bits = f"{8 * one.filter_bytes / keys:.2f}" if one.filter_bytes else "-"
+            self.line(line.append(f"{bits:>12}"))
 
     def stores(self, data: DataSet, loadings: Sequence[Loading], directory: str | None) -> None:
         """What was loaded; ``directory`` is where the stores stay, if they do."""

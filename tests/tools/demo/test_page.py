@@ -37,7 +37,7 @@ def options(key_file: Path, place: Path) -> list[str]:
 def figures(options: list[str], place: Path) -> dict[str, Any]:
     done = CliRunner().invoke(app.app, options)
     assert done.exit_code == 0
-    assert f"{place / 'demo.html'}: the result, and a store as it was loaded" in done.stderr
+    assert (place / "demo.html").as_uri() in done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

@@ -10,6 +10,7 @@ from demos import LINES, measurement, printed
 from rich.console import Console
 
 from lsmkv.tools.demo import command
+from lsmkv.tools.demo.reading import headline
 from lsmkv.tools.demo.report import print_report, spread, table
 from lsmkv.tools.demo.run import Outcome, Plan, place, run_demo
 from lsmkv.tools.sample_keys import lines_as_keys
@@ -37,6 +38,19 @@ def test_the_report_fits_the_terminal(demo: tuple[Plan, Outcome], width: int) ->
     lines = printed(*demo, width).splitlines()
     assert max(map(len, lines)) <= min(max(width, 50), 80)
     assert not any(re.match(r" *([KM]i)?B\b", line) for line in lines)  # a unit without a figure
+
+
+def test_the_headline_has_the_factor_and_the_price() -> None:
+    off = measurement("off", blocks=2500)
+    block = measurement("block", blocks=25, asked=2500, positives=25, predicted=0.011, filters=1260)
+    assert headline([off, block], 1000, 0, 10) == (
+        "With a filter, a Get of an absent key reads 100 times fewer blocks: 0.025 instead of"
+        " 2.500, for 10.1 bits a key."
+    )
+    assert headline([off, block], 1000, 1, 10) == "1 of 10 answers were WRONG."
+    assert headline([off], 1000, 0, 10).startswith("Without filters,")
+    none = measurement("block", blocks=0, asked=2500, predicted=0.011, filters=1260)
+    assert headline([off, none], 1000, 0, 10).startswith("The filters answered")
 
 
 @pytest.mark.parametrize("width", [60, 80])
