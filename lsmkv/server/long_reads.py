@@ -24,7 +24,7 @@ from lsmkv.engine.errors import Error
 from lsmkv.server.command import Command
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.records import TooLong
-from lsmkv.server.resp import CommandError, Reply, encode
+from lsmkv.server.resp import CommandError, Reply, encode_in_pieces
 from lsmkv.server.session import Service, Session
 
 _log = logging.getLogger("lsmkv.server")
@@ -151,4 +151,7 @@ def _reply(reader: Session, found: Command, request: list[bytes]) -> bytes:
         _log.exception("%s failed", found.name)
         reply = CommandError("ERR internal error: the server's log has the details")
     found.failed += type(reply) is CommandError
-    return encode(reply, reader.resp3)
+    try:
+        return encode_in_pieces(reply, reader.resp3, reader.space.records.look_at_time)
+    except TooLong:
+        return b""

@@ -25,7 +25,7 @@ from lsmkv.server.command import Command, KeyUse
 from lsmkv.server.draft import VERSIONS, Draft
 from lsmkv.server.long_reads import without_collections
 from lsmkv.server.records import TooLong
-from lsmkv.server.resp import CommandError, encode
+from lsmkv.server.resp import CommandError, encode, encode_in_pieces
 from lsmkv.server.session import Service, Session
 
 _log = logging.getLogger("lsmkv.server")
@@ -260,7 +260,8 @@ def _write(writer: Session, job: _Job) -> bytes:
 
 
 def _reply(writer: Session, job: _Job) -> bytes:
-    reply = encode(job.found.handler(writer, job.request), writer.resp3)
+    found = job.found.handler(writer, job.request)
+    reply = encode_in_pieces(found, writer.resp3, writer.space.records.look_at_time)
     job.draft.settle()
     return reply
 

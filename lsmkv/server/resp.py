@@ -27,12 +27,15 @@ value                  RESP2                      RESP3
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
 
 Reply = Any
 """A value of one of the types above."""
+_PIECE: Final = 256
+"""Elements that are encoded at a time, where others wait for it."""
 
 
 class CommandError(Exception):
@@ -151,6 +154,62 @@ def encode(reply: Reply, resp3: bool = False) -> bytes:
     return b"".join(parts)
 
 
+def encode_in_pieces(reply: Reply, resp3: bool, rest: Callable[[], None]) -> bytes:
+    """The bytes of a reply of a thread, which calls ``rest`` after each few hundred elements, so
+    that other threads go on.  It takes the reply apart: freeing it as a whole takes long as well.
+
+    O(its size).  Raises ``TypeError`` as :func:`encode` does, and what ``rest`` raises.
+    """
+    if not isinstance(reply, list):
+        return encode(reply, resp3)
+    pieces: list[bytes] = []
+    _append_pieces(pieces, reply, resp3, rest)
+    return b"".join(pieces)
+
+
+def _append_pieces(
+    pieces: list[bytes], reply: list[Any], resp3: bool, rest: Callable[[], None]
+) -> None:
+    kind = type(reply)
+    pieces.append(_head(kind, len(reply), resp3))
+    for start in range(0, len(reply), _PIECE):
+        some = reply[start : start + _PIECE]
+        reply[start : start + _PIECE] = [None] * len(some)
+        parts: list[bytes] = []
+        if kind is list:
+            for one in some:
+                _append_long(parts, one, resp3, rest)
+        elif kind is ByKey:
+            for key, value in some:
+                if not resp3:
+                    parts.append(b"*2\r\n")
+                _append(parts, key, resp3)
+                _append_long(parts, value, resp3, rest)
+        else:
+            _append(parts, kind(some), resp3)
+            parts[0] = b""  # the head of these alone
+        pieces.append(b"".join(parts))
+        some.clear()
+        rest()
+
+
+def _append_long(parts: list[bytes], reply: Reply, resp3: bool, rest: Callable[[], None]) -> None:
+    if isinstance(reply, list) and (len(reply) > _PIECE or type(reply) is ByKey):
+        _append_pieces(parts, reply, resp3, rest)
+    else:
+        _append(parts, reply, resp3)
+
+
+def _head(kind: type, count: int, resp3: bool) -> bytes:
+    """The first line of a reply of some elements."""
+    if kind is dict or kind is ByKey:
+        return b"%b%d\r\n" % (b"%" if resp3 else b"*", count * (1 + (kind is dict and not resp3)))
+    if kind is Pairs and not resp3:
+        count *= 2
+    mark = b"~" if kind is Members else b">" if kind is Push else b"*"
+    return b"%b%d\r\n" % (mark if resp3 else b"*", count)
+
+
 def _append(parts: list[bytes], reply: Reply, resp3: bool) -> None:
     kind = type(reply)
     if kind is bytes:
@@ -163,24 +222,23 @@ def _append(parts: list[bytes], reply: Reply, resp3: bool) -> None:
             else:
                 _append(parts, one, resp3)
     elif kind is Members or kind is Push:
-        mark = b"*" if not resp3 else b"~" if kind is Members else b">"
-        parts.append(b"%b%d\r\n" % (mark, len(reply)))
+        parts.append(_head(kind, len(reply), resp3))
         for one in reply:
             _append(parts, one, resp3)
     elif kind is dict:
-        parts.append(b"%b%d\r\n" % ((b"%", len(reply)) if resp3 else (b"*", 2 * len(reply))))
+        parts.append(_head(kind, len(reply), resp3))
         for key, value in reply.items():
             _append(parts, key, resp3)
             _append(parts, value, resp3)
     elif kind is ByKey:
-        parts.append(b"%b%d\r\n" % (b"%" if resp3 else b"*", len(reply)))
+        parts.append(_head(kind, len(reply), resp3))
         for key, value in reply:
             if not resp3:
                 parts.append(b"*2\r\n")
             _append(parts, key, resp3)
             _append(parts, value, resp3)
     elif kind is Pairs:
-        parts.append(b"*%d\r\n" % (len(reply) if resp3 else 2 * len(reply)))
+        parts.append(_head(kind, len(reply), resp3))
         for pair in reply:
             if resp3:
                 parts.append(b"*2\r\n")

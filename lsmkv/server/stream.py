@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from itertools import islice
 
 from lsmkv.server.encoding import U32, Entry, element_prefix
 from lsmkv.server.records import Records
@@ -67,12 +68,14 @@ class Stream:
     ) -> list[Found]:
         """The entries from one id to another, both included; up to ``count`` unless that is 0.
         O(their number)."""
-        found: list[Found] = []
-        for one in self.walk(start, end, reverse):
-            found.append(one)
-            if len(found) == count:
-                break
-        return found
+        return list(islice(self.walk(start, end, reverse), count or None))
+
+    def shown(
+        self, start: bytes, end: bytes = LAST_ID, count: int = 0, reverse: bool = False
+    ) -> list[list[object]]:
+        """The entries of :meth:`slice` as clients see them."""
+        walk = islice(self.walk(start, end, reverse), count or None)
+        return [shown(id_, record) for id_, record in walk]
 
     def walk(self, start: bytes, end: bytes = LAST_ID, reverse: bool = False) -> Iterator[Found]:
         """The entries from one id to another, both included, one by one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import logging
 import math
 import random
@@ -37,6 +38,7 @@ from lsmkv.server.resp import (
     Simple,
     Verbatim,
     encode,
+    encode_in_pieces,
     format_double,
 )
 
@@ -71,6 +73,32 @@ def test_each_type(reply: Any, resp2: bytes, resp3: bytes) -> None:
     assert encode(reply, resp3=True) == resp3
     for nested, data in ((encode([reply, reply]), resp2), (encode([reply, reply], True), resp3)):
         assert nested == b"*2\r\n" + data * 2
+
+
+def large(count: int, kind: type) -> Any:
+    pairs = [(b"%d" % number, float(number)) for number in range(count)]
+    if kind is dict:
+        return dict(pairs)
+    if kind is Pairs:
+        return Pairs(pairs)
+    if kind is ByKey:
+        return ByKey([(b"stream", [[b"1-1", [b"field", one]] for one, _ in pairs]), (b"k", [])])
+    return kind([[b"%d" % number, [None, True, b"x"]] for number in range(count)])
+
+
+@pytest.mark.parametrize("resp3", [False, True])
+@pytest.mark.parametrize("count", [0, 1, 255, 256, 257, 1000])
+@pytest.mark.parametrize("kind", [list, Members, Push, Pairs, ByKey, dict])
+def test_a_reply_in_pieces_is_the_reply(kind: type, count: int, resp3: bool) -> None:
+    for wrapped in (large(count, kind), [b"before", large(count, kind), None, 1.5]):
+        whole, rests = encode(wrapped, resp3), itertools.count()
+        assert encode_in_pieces(wrapped, resp3, rests.__next__) == whole
+        assert kind is dict or next(rests) >= count // 256
+
+
+@pytest.mark.parametrize("reply", [b"x", None, 1, OK, NULL_ARRAY, CommandError("ERR no")])
+def test_a_small_reply_in_pieces_is_the_reply(reply: Any) -> None:
+    assert encode_in_pieces(reply, True, list) == encode(reply, True)
 
 
 def test_another_type_is_none() -> None:

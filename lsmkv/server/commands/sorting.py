@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import NamedTuple
+from collections.abc import Iterable
+from heapq import merge
+from typing import Any, NamedTuple
 
 from lsmkv.server.command import KeyUse
 from lsmkv.server.commands.lists import elements
@@ -18,6 +20,8 @@ from lsmkv.server.session import Session
 from lsmkv.server.sorted_set import SortedSet
 
 _VALUES = {b"BY": 1, b"GET": 1, b"LIMIT": 2, b"STORE": 1}
+_PART = 10_000
+"""Values that are sorted at a time."""
 _DENIED = "ERR {} option of SORT denied due to insufficient ACL permissions."
 
 
@@ -112,22 +116,33 @@ def _sort(session: Session, args: list[bytes], may_store: bool) -> Reply:
     options = _options(args[2:], may_store, session.reads_all_keys(args))
     sorts = options.by is None or b"*" in options.by
     values = _elements(session, args[1], options.descending, not sorts)
+    rested = session.space.records.rested
     if sorts:
         by = options.by
-        keys = {value: value if by is None else _looked_up(session, by, value) for value in values}
-        if options.alphabetic:
-            values.sort(key=lambda value: (keys[value] or b"", value), reverse=options.descending)
-        else:
-            numbers = {value: _number(text) for value, text in keys.items()}
-            values.sort(key=lambda value: (numbers[value], value), reverse=options.descending)
+        weighed: list[tuple[Any, bytes]] = []
+        for value in rested(values):
+            text = value if by is None else _looked_up(session, by, value)
+            weighed.append(((text or b"") if options.alphabetic else _number(text), value))
+        values = [value for _, value in rested(_sorted(session, weighed, options.descending))]
     start = min(max(options.offset, 0), len(values))
     stop = len(values) if options.limit < 0 else min(start + options.limit, len(values))
     found: list[bytes | None] = []
-    for value in values[start:stop]:
+    for value in rested(values[start:stop]):
         found += [_looked_up(session, pattern, value) for pattern in options.get or [b"#"]]
     if options.store is None:
         return found
     return store_list(session, options.store, [value or b"" for value in found])
+
+
+def _sorted(
+    session: Session, weighed: list[tuple[Any, bytes]], descending: bool
+) -> Iterable[tuple[Any, bytes]]:
+    """Many values are sorted in parts, between which others run."""
+    parts = []
+    for start in range(0, len(weighed), _PART):
+        session.space.records.look_at_time()
+        parts.append(sorted(weighed[start : start + _PART], reverse=descending))
+    return parts[0] if len(parts) == 1 else merge(*parts, reverse=descending)
 
 
 def _keys(args: list[bytes]) -> list[KeyUse]:

@@ -50,7 +50,7 @@ def xinfo_stream(session: Session, args: list[bytes]) -> Reply:
     }
     groups = groups_of(session.space.records, stream.entry)
     if words:
-        fields[b"entries"] = [shown(*one) for one in stream.slice(NO_ID, count=count)]
+        fields[b"entries"] = stream.shown(NO_ID, count=count)
         fields[b"groups"] = [_full_group(stream, group, count) for group in groups]
         return fields
     fields[b"groups"] = sum(1 for _ in groups)

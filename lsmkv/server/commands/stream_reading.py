@@ -166,8 +166,7 @@ class _Read:
             start = id_after(after)
             if start is None or after >= stream.last:
                 return None
-            found = stream.slice(start, LAST_ID, self._count)
-            return [shown(id_, record) for id_, record in found] if found else None
+            return stream.shown(start, LAST_ID, self._count) or None
         if group is None:  # it was there when the client began to wait
             raise CommandError(
                 "NOGROUP the consumer group this client was blocked on no longer exists"

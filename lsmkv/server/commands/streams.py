@@ -10,7 +10,7 @@ from lsmkv.server.options import Options
 from lsmkv.server.registry import command
 from lsmkv.server.resp import NULL_ARRAY, OK, CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
-from lsmkv.server.stream import Stream, shown
+from lsmkv.server.stream import Stream
 from lsmkv.server.stream_ids import (
     LAST_ID,
     MAX_U64,
@@ -258,8 +258,7 @@ def _range(session: Session, args: list[bytes], low: bytes, high: bytes, reverse
         return []
     if count == 0:
         return NULL_ARRAY
-    found = stream.slice(start, end, max(0, count), reverse)
-    return [shown(id_, record) for id_, record in found]
+    return stream.shown(start, end, max(0, count), reverse)
 
 
 @command("XRANGE", -4, "readonly", group="stream")
