@@ -51,6 +51,7 @@ pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md)
 	mkdir -p build
 	$(BIN)/lsmkv demo --json > build/demo.json
 	$(BIN)/python docs/pictures/filters.py build/demo.json
+	$(BIN)/python docs/pictures/one_get.py build/demo.json
 	$(BIN)/python docs/pictures/speed.py
 	$(BIN)/python docs/pictures/explain.py
 	$(BIN)/python docs/pictures/top.py

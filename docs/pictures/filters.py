@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from drawing import MARGIN, WIDTH, bar, card, image, publish, text
+from drawing import HERE, MARGIN, WIDTH, bar, card, text
 
 LAYOUTS = {
     "off": "no filter",
@@ -101,9 +101,9 @@ def draw(figures: dict[str, Any]) -> str:
 
 
 def main(path: str) -> None:
-    """Draw the picture of the figures in a file, and show it in README.md."""
+    """Draw the picture of the figures in a file."""
     figures = json.loads(Path(path).read_text(encoding="utf-8"))
-    publish("filters.svg", draw(figures), "filters", image("filters.svg", description(figures)))
+    (HERE / "filters.svg").write_text(draw(figures), encoding="utf-8")
 
 
 if __name__ == "__main__":
