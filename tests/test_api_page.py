@@ -1,4 +1,4 @@
-"""docs/reference/api.md names every option, method, property and public name as it is, and nothing else.
+"""docs/reference/api.md names each option, method, property and public name, and nothing else.
 
 What is there is read from the source, which is installed beside the compiled modules.
 """

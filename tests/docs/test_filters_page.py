@@ -91,7 +91,9 @@ def missed(modes: dict[str, dict[str, Any]]) -> list[str]:
 
 def test_bars_that_are_reached() -> None:
     found = verdicts({"pure": figures()})
-    assert [verdict for bar, verdict in found.items() if bar not in ("target", "---")] == ["yes"] * 7
+    assert [verdict for bar, verdict in found.items() if bar not in ("target", "---")] == [
+        "yes"
+    ] * 7
 
 
 @pytest.mark.parametrize(
