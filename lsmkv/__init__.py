@@ -1,7 +1,7 @@
 """lsmkv: LevelDB for Python, written in Python.
 
-One page, ``docs/api.md``, describes options, methods and errors; ``help(lsmkv.Options)`` describes
-the options as well.
+One page, ``docs/reference/api.md``, describes options, methods and errors; ``help(lsmkv.Options)``
+describes the options as well.
 
 >>> import lsmkv
 >>> with lsmkv.DB(":memory:") as db:

@@ -1,4 +1,4 @@
-"""docs/api.md names every option, method, property and public name as it is, and nothing else.
+"""docs/reference/api.md names each option, method, property and public name, and nothing else.
 
 What is there is read from the source, which is installed beside the compiled modules.
 """
@@ -22,7 +22,7 @@ from lsmkv.engine.db.read.iterator import IteratorArguments, RangeArguments
 from lsmkv.engine.options import OPTIONS, make_options
 from lsmkv.engine.options.shown import option_meanings
 
-PAGE = ROOT / "docs" / "api.md"
+PAGE = ROOT / "docs" / "reference" / "api.md"
 PACKAGE = Path(lsmkv.__file__).parent
 UNITS = {"": 1, " KiB": 1024, " MiB": 1024 * 1024}
 CLASSES: dict[str, type] = {

@@ -135,7 +135,7 @@ def table(block: list[str]) -> str:
 def literal(quoted: str) -> str:
     """What stands between double backticks.  The name of a page is a link to it."""
     code = f"<code>{html.escape(' '.join(quoted.split()))}</code>"
-    page = re.fullmatch(r"docs/(\w+)\.md", quoted)
+    page = re.fullmatch(r"docs/([\w/]+)\.md", quoted)
     if page is None or not (ROOT / quoted).is_file():
         return code
     # The reference, which shows all docstrings, lies one folder below the other pages.

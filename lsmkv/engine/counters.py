@@ -6,7 +6,7 @@ to it.  :class:`~lsmkv.Stats` and :class:`~lsmkv.LevelStats` derive from these t
 have it at once: ``db.stats()``, its differences and ``to_dict``, ``lsmkv stats --json``,
 ``STATS.json``, and the metrics of ``db.metrics_text()``, whose help is the first sentence of the
 meaning.  ``tests/engine/test_counters.py`` follows every counter through all of them, and demands
-its row in ``docs/api.md``.
+its row in ``docs/reference/api.md``.
 
 They only ever grow while a store is open.  They are exact when one thread uses the store; under
 several, an increment may on rare occasions be lost, never invented.

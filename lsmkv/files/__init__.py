@@ -14,8 +14,8 @@ There is one reader for each kind of file.  Each takes a path, ``bytes`` or a re
 =====================  ===========================================================================
 
 The rest are their parts: named tuples of numbers, ``bytes`` and each other.  None of these classes
-belongs to the engine, and no store has to be open, or undamaged.  ``docs/format.md`` has the
-layouts.
+belongs to the engine, and no store has to be open, or undamaged.  ``docs/reference/format.md`` has
+the layouts.
 
 **Damage is data.**  Methods that walk a file (``walk``, ``walk_edits``, ``filters``) yield
 :class:`Damage` where the file violates its format, and continue after it.  Methods that return

@@ -145,7 +145,7 @@ class Block:
 
     As stored: the content, perhaps compressed, then a :class:`Trailer`.  The content of data
     blocks, index and metaindex is a sequence of entries (:class:`Entry`), then the offsets of the
-    restart points and their number, each a fixed32.  (``docs/format.md``; LevelDB's
+    restart points and their number, each a fixed32.  (``docs/reference/format.md``; LevelDB's
     ``doc/table_format.md``.)
 
     The constructor checks nothing.  Methods that need the content verify the CRC and decompress it,

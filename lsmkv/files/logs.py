@@ -121,7 +121,7 @@ class Log(OpenFile):
     The file is a sequence of 32 KiB blocks.  A record is cut into fragments, each within one block
     (:class:`Fragment`).  A block's last bytes are zero if no header fits.  A writer may have
     reserved space: zeros after the last record.  After damage, reading continues at the next good
-    fragment.  (``docs/format.md``; LevelDB's ``doc/log_format.md``.)
+    fragment.  (``docs/reference/format.md``; LevelDB's ``doc/log_format.md``.)
 
     Opening raises ``OSError`` and costs no read.  Each walk reads the file once, in blocks;
     memory: one record.  An object is for one thread.

@@ -92,7 +92,8 @@ class Table(OpenFile):
 
     The footer names the metaindex and the index.  The metaindex names the filters and other meta
     blocks, the index the data blocks: each of its entries has a key at or after the last one of a
-    block, and the block's handle.  (``docs/format.md``; LevelDB's ``doc/table_format.md``.)
+    block, and the block's handle.  (``docs/reference/format.md``; LevelDB's
+    ``doc/table_format.md``.)
 
     Opening reads nothing and raises ``OSError``.  Index and metaindex are read at first use and
     kept; data blocks and filters are read on demand, one at a time, and not kept.  So a walk needs

@@ -62,8 +62,8 @@ def test_what_is_unknown_is_code(docstrings: ModuleType, symbols: object) -> Non
 
 
 def test_a_page_is_a_link(docstrings: ModuleType, symbols: object) -> None:
-    made = docstrings.to_markdown("See ``docs/api.md``.", "", symbols)
-    assert made == 'See <a href="../api.html"><code>docs/api.md</code></a>.'
+    made = docstrings.to_markdown("See ``docs/reference/api.md``.", "", symbols)
+    assert made == 'See <a href="../reference/api.html"><code>docs/reference/api.md</code></a>.'
     elsewhere = docstrings.to_markdown("Chromium's ``docs/gone.md``.", "", symbols)
     assert elsewhere == "Chromium's <code>docs/gone.md</code>."
 

@@ -81,7 +81,7 @@ def with_setting(name: str, changed: dict[str, Any]) -> dict[str, Any]:
 def verdicts(modes: dict[str, dict[str, Any]]) -> dict[str, str]:
     """What the table of bars says: by the beginning of each bar."""
     tables = filters_page.tables(modes)
-    rows = [line[2:-2].split(" | ") for line in tables.partition("**The bars**")[2].splitlines()]
+    rows = [line[2:-2].split(" | ") for line in tables.partition("**Targets**")[2].splitlines()]
     return {row[0]: row[2] for row in rows if len(row) == 3}
 
 
@@ -91,7 +91,9 @@ def missed(modes: dict[str, dict[str, Any]]) -> list[str]:
 
 def test_bars_that_are_reached() -> None:
     found = verdicts({"pure": figures()})
-    assert [verdict for bar, verdict in found.items() if bar not in ("bar", "---")] == ["yes"] * 7
+    assert [verdict for bar, verdict in found.items() if bar not in ("target", "---")] == [
+        "yes"
+    ] * 7
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_the_page_of_this_project_has_its_place_and_tables() -> None:
     page = Path(__file__).parents[2] / "docs" / "filters.md"
     text = page.read_text(encoding="utf-8")
     tables = text.partition(page_parts.BEGIN)[2].partition(page_parts.END)[0]
-    assert "**The bars**" in tables
+    assert "**Targets**" in tables
 
 
 def test_a_measurement_leaves_figures_and_tables(

@@ -28,7 +28,7 @@ from lsmkv.engine.db.observe.openmetrics import metric_name
 from lsmkv.engine.db.observe.published import decode, encode
 from lsmkv.engine.util.source import field_docs
 
-API_PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+API_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 DEEP = 3
 """The level whose counters are set."""
 STORE = {name: 1000 + at for at, name in enumerate(STORE_COUNTERS)}

@@ -222,7 +222,8 @@ class Story:
             return
         self._outcome.count(f"torn tails, {torn.how}")
         kept = self._kept_before(torn)
-        # The first batch of the oldest log cannot be judged by its sequence (docs/format.md).
+        # The first batch of the oldest log cannot be judged by its sequence
+        # (docs/reference/format.md).
         reused = self._rng.random() < 0.3 and not torn.is_first
         if reused:
             append_as_leveldb(place, torn, [(b"more", b"1")])

@@ -69,7 +69,7 @@ class DB(Maintenance, Scannable):
     """An ordered key-value store in a directory of files in LevelDB's format.
 
     ``help(lsmkv.Options)`` explains the keywords of opening, such as ``create_if_missing=True``;
-    ``docs/api.md`` lists all options, methods and errors on one page.
+    ``docs/reference/api.md`` lists all options, methods and errors on one page.
 
     Keys and values are ``bytes`` (other bytes-like objects are copied).  Any number of threads may
     share a handle.  Only one handle, in one process, may have a directory open for writing.  Use it

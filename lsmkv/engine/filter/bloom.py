@@ -1,7 +1,7 @@
 """The Bloom filter of LevelDB, bit for bit (source: LevelDB, ``util/bloom.cc``, ``util/hash.cc``).
 
 A filter of m bits for n keys with k probes answers *no* with certainty and *maybe* with an error.
-The maths is derived in ``docs/filters.md``; in short (Bloom, CACM 13(7), 1970):
+The maths is derived in ``docs/reference/filters.md``; in short (Bloom, CACM 13(7), 1970):
 
 * best number of probes: ``k = m/n ln 2``
 * false-positive rate of a large filter: ``p = (1 - e^(-kn/m))^k``; of a small one: ``rates.py``

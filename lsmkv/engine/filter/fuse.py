@@ -6,7 +6,7 @@ of the filter.  The filter is filled so that the xor of a key's slots is the key
 an absent key, that holds with probability 1/256.  A filter is built from all its keys at once, so
 there is one for a whole table.
 
-The bytes (``docs/format.md``)::
+The bytes (``docs/reference/format.md``)::
 
     slots                 (segments + arity - 1) << segment_bits bytes
     fixed32               the number of segments in which a key's first slot may be

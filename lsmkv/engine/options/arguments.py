@@ -11,8 +11,8 @@ the option's meaning.  These follow from it:
 * what a worker process is sent (``db/compact/messages.py``).
 
 Tests compare three texts with it: the fields of :class:`~lsmkv.Options`, the table of
-``docs/api.md``, and the bounds in an option's meaning.  A new option is a field here, and one of
-``Options``.
+``docs/reference/api.md``, and the bounds in an option's meaning.  A new option is a field here, and
+one of ``Options``.
 
 The annotations of this module are data and have to be evaluated, so it does not use ``from
 __future__ import annotations``.

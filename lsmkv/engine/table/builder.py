@@ -1,8 +1,9 @@
 """Writes a table: data blocks, filters, metaindex, index, footer, in file order.
 
-The layout is in ``docs/format.md`` (source: LevelDB, ``table/table_builder.cc``).  For the same
-entries and options an uncompressed table is the one that LevelDB writes, byte for byte.  Flushes,
-compactions, ingests, repairs and ``TableWriter`` use a builder, each in one thread without a lock.
+The layout is in ``docs/reference/format.md`` (source: LevelDB, ``table/table_builder.cc``).  For
+the same entries and options an uncompressed table is the one that LevelDB writes, byte for byte.
+Flushes, compactions, ingests, repairs and ``TableWriter`` use a builder, each in one thread without
+a lock.
 """
 
 from __future__ import annotations

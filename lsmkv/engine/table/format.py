@@ -1,6 +1,6 @@
 """The fixed parts of a table file: block handle, block trailer, footer.
 
-The whole layout is in ``docs/format.md`` (source: LevelDB, ``doc/table_format.md``).
+The whole layout is in ``docs/reference/format.md`` (source: LevelDB, ``doc/table_format.md``).
 """
 
 from __future__ import annotations

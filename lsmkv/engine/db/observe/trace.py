@@ -13,8 +13,8 @@ file has a checksum, and a record that its writer could not finish is recognized
              varint64 operations      of a batch; only if the operation is a write
 
 Within a chunk, operations are in the order in which they began; from chunk to chunk, nearly so.
-Values are left out, since a trace is to be small and may be given away.  ``docs/format.md`` has an
-example.  The writer is in ``trace_writer.py``.
+Values are left out, since a trace is to be small and may be given away.
+``docs/reference/format.md`` has an example.  The writer is in ``trace_writer.py``.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ What is not in the table is refused in each column, by the function that reads i
 malformed CURRENT, a bad MANIFEST record that others follow, numbers out of range, tables that
 overlap.  An unreadable record in ``lost/`` is replaced when the next log is set aside.  A refresh
 judges nothing: where ``StoreTail`` meets anything but whole records that go on, everything is read
-again.  The reasons are in ``docs/format.md``, "How a store is opened".
+again.  The reasons are in ``docs/reference/format.md``, "How a store is opened".
 """
 
 from __future__ import annotations

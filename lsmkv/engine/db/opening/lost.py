@@ -3,7 +3,7 @@
 The record, ``RECOVERY.json``, says what each log holds that the store does not, and whether the
 user has acknowledged it: until then ``verify`` names it.  Recovery writes it, under the store's
 lock, before it commits; ``verify`` and repair read it, without a lock.  LevelDB does not look into
-the subdirectory.  ``docs/format.md`` has the fields.
+the subdirectory.  ``docs/reference/format.md`` has the fields.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Recovery: what opening a store does, after a clean close and after a crash alike.
 
 It reads the MANIFEST, replays the logs, writes what they hold into tables, and begins a new log.
-``docs/format.md`` has the rules and their reasons, ``damage_policy.py`` what is done about damage.
-``open_store`` calls it and holds the directory's LOCK; ``ReadOnlyRecovery`` takes over the reading
-half.  Recovery may be killed at any moment and run again: it removes and renames no file before its
-result is committed.
+``docs/reference/format.md`` has the rules and their reasons, ``damage_policy.py`` what is done
+about damage.  ``open_store`` calls it and holds the directory's LOCK; ``ReadOnlyRecovery`` takes
+over the reading half.  Recovery may be killed at any moment and run again: it removes and renames
+no file before its result is committed.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Recovery:
         self._manifest_torn = False
         # The sequence at which the next batch must start.  It is None before the oldest log's first
         # batch: the MANIFEST's last sequence says nothing about that one, so neither damage before
-        # it nor a gap can be judged by it (``docs/format.md``).
+        # it nor a gap can be judged by it (``docs/reference/format.md``).
         self._expected: int | None = None
         self._any_applied = False  # whether a batch was applied
         self._begun: list[str] = []  # files that were made before the last table

@@ -1,9 +1,9 @@
 """VersionSet: the current version, and the MANIFEST that records it.
 
-The order of durability (``docs/format.md``): a table is durable before an edit names it; the edit
-is durable before the version becomes current; a new MANIFEST is durable before CURRENT names it,
-and only then are files removed that it no longer needs.  After a failed write the content of the
-MANIFEST is unknown, so no edit is committed and no file removed until the store is reopened.
+The order of durability (``docs/reference/format.md``): a table is durable before an edit names it;
+the edit is durable before the version becomes current; a new MANIFEST is durable before CURRENT
+names it, and only then are files removed that it no longer needs.  After a failed write the content
+of the MANIFEST is unknown, so no edit is committed and no file removed until the store is reopened.
 """
 
 from __future__ import annotations
