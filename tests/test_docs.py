@@ -24,7 +24,6 @@ NEEDED = {
     "migrating-engines.md": ("lmdb", "rocksdict"),
     "monitoring.md": ("opentelemetry.sdk", "prometheus_client"),
     "serve.md": ("hiredis", "redis"),
-    "workers.md": ("hiredis", "redis"),
 }
 """Packages without which a page's examples are left out."""
 FENCE = re.compile(r"(?ms)^[ \t]*```(\w*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$")
