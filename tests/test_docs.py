@@ -21,7 +21,7 @@ from documents import ROOT, parsed_command
 
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 NEEDED = {
-    "migrating-engines.md": ("lmdb", "rocksdict"),
+    "migrating.md": ("lmdb", "rocksdict"),
     "monitoring.md": ("opentelemetry.sdk", "prometheus_client"),
     "serve.md": ("hiredis", "redis"),
 }
