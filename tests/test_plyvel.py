@@ -1,8 +1,8 @@
 """lsmkv.plyvel does what plyvel does: the same tests run on both, where plyvel is installed.
 
 A test that takes ``module`` holds for both.  Where plyvel is wrong, a test says what lsmkv does and
-what plyvel (of the release that was measured) does instead.  ``docs/reference/plyvel.md`` names a test
-for every name of plyvel's reference, and is held to it here.
+what plyvel (of the release that was measured) does instead.  ``docs/reference/plyvel.md`` names a
+test for every name of plyvel's reference, and is held to it here.
 """
 
 from __future__ import annotations
