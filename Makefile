@@ -184,7 +184,7 @@ stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and pr
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)
 
 .PHONY: rescue
-rescue: $(VENV)/.rescue  ## repairs more than a thousand damaged stores with lsmkv and LevelDB; writes the table of docs/repair.md
+rescue: $(VENV)/.rescue  ## repairs more than a thousand damaged stores with lsmkv and LevelDB; writes the tables of docs/repair.md
 	$(BIN)/python tests/rescue/run_rescue.py --docs docs/repair.md $(RESCUE_ARGS)
 
 .PHONY: yardstick

@@ -4,8 +4,8 @@
 
 Without arguments it makes a small sample in Chromium's layout and reads that.  Opened with
 ``read_only=True``, a store is not locked and nothing is written: the browser notices nothing.  What
-pages wrote in the last seconds may still be in the browser's memory.  docs/browsers.md describes
-the keys, and IndexedDB's, which are more.
+pages wrote in the last seconds may still be in the browser's memory.  docs/other-programs.md
+describes the keys, and IndexedDB's, which are more.
 """
 
 from __future__ import annotations

@@ -21,10 +21,9 @@ from documents import ROOT, parsed_command
 
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 NEEDED = {
-    "migrating-engines.md": ("lmdb", "rocksdict"),
+    "migrating.md": ("lmdb", "rocksdict"),
     "monitoring.md": ("opentelemetry.sdk", "prometheus_client"),
     "serve.md": ("hiredis", "redis"),
-    "workers.md": ("hiredis", "redis"),
 }
 """Packages without which a page's examples are left out."""
 FENCE = re.compile(r"(?ms)^[ \t]*```(\w*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$")

@@ -1,8 +1,8 @@
 """lsmkv.plyvel does what plyvel does: the same tests run on both, where plyvel is installed.
 
 A test that takes ``module`` holds for both.  Where plyvel is wrong, a test says what lsmkv does and
-what plyvel (of the release that was measured) does instead.  ``docs/plyvel.md`` names a test for
-every name of plyvel's reference, and is held to it here.
+what plyvel (of the release that was measured) does instead.  ``docs/reference/plyvel.md`` names a
+test for every name of plyvel's reference, and is held to it here.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import lsmkv.plyvel
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "plyvel.md"
+REFERENCE = ROOT / "docs" / "reference" / "plyvel.md"
 MEASURED = "1.5.1"
 
 KEYS_ONLY = {"include_value": False}
@@ -1173,7 +1174,7 @@ def test_an_open_that_is_refused_leaves_nothing(tmp_path: Path, real: ModuleType
 
 def names_of_the_page() -> dict[str, list[str]]:
     """The names in the first column of the last table, with the tests in its last column."""
-    table = PAGE.read_text(encoding="utf-8").partition("## Name by name")[2]
+    table = REFERENCE.read_text(encoding="utf-8").partition("## Name by name")[2]
     rows = re.findall(r"(?m)^\| `([^`]+)`.*\| (`test_[^|]+`) \|$", table)
     return {name: re.findall(r"`(test_\w+)`", tests) for name, tests in rows}
 
@@ -1191,8 +1192,10 @@ def test_the_page_names_tests_that_are_there() -> None:
     names = names_of_the_page()
     assert len(names) > 60
     assert all(names.values())
-    named = set(re.findall(r"`(test_\w+)`", PAGE.read_text(encoding="utf-8")))
-    assert named - functions_of_the_suite() == set()
+    for page in (PAGE, REFERENCE):
+        named = set(re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8")))
+        assert named
+        assert named - functions_of_the_suite() == set()
 
 
 def test_the_page_names_what_is_there() -> None:

@@ -47,8 +47,8 @@ class Cache(LeasedCache):
 
     Any number of threads, and of processes of one machine, may have a directory open; with
     ``shared=False`` one process has it alone, and writes cost less.  Names, arguments and results
-    are those of ``diskcache.Cache`` where its documentation states them; ``docs/cache.md`` has the
-    differences.  Nothing that is found on disk is unpickled unless the codec is a
+    are those of ``diskcache.Cache`` where its documentation states them; ``docs/guides/caching.md``
+    has the differences.  Nothing that is found on disk is unpickled unless the codec is a
     :class:`~lsmkv.cache.codecs.PickleCodec`.
 
     A key is a str, bytes, int, float, bool, None, or a tuple of these, or whatever else the codec

@@ -315,7 +315,8 @@ class PickleCodec:
 
 _TAKES: Final = (
     "this codec takes bytes, str, int, float, None, bool, containers and values of the standard"
-    " library, and the types that it is given; PickleCodec takes any object (docs/cache.md#values)"
+    " library, and the types that it is given; PickleCodec takes any object"
+    " (docs/guides/caching.md#values)"
 )
 _SCALARS: Final = frozenset((bytes, str, int, float, bool, type(None)))
 

@@ -226,7 +226,7 @@ def test_a_refused_value_is_named_with_its_place(value: Any, kind: str, where: s
     assert (caught.value.kind, caught.value.where) == (kind, where)
     article = "an" if kind[0] in "aeiou" else "a"
     assert str(caught.value).startswith(f"{article} {kind} at {where}: this codec takes bytes, str")
-    assert str(caught.value).endswith("; PickleCodec takes any object (docs/cache.md#values)")
+    assert str(caught.value).endswith("takes any object (docs/guides/caching.md#values)")
     assert isinstance(caught.value, TypeError)
     assert isinstance(caught.value, Error)
 

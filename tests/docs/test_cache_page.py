@@ -1,4 +1,4 @@
-"""docs/cache.md lists each method, property and argument of a cache as it is, and nothing else."""
+"""docs/reference/cache-methods.md lists each method, property and argument of a cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from documents import ROOT, section, table_rows
 import lsmkv
 from lsmkv.cache import recipes
 
-PAGE = (ROOT / "docs" / "cache.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "cache-methods.md").read_text(encoding="utf-8")
 LISTED = section(PAGE, "Every method and argument")
 ROWS = [(cells[0].strip("`"), cells[1:]) for cells in table_rows(LISTED)]
 OBJECTS: dict[str, type] = {

@@ -1,4 +1,4 @@
-"""docs/guides/processes.md: whose options are in force, as the source declares it."""
+"""docs/reference/shared.md: whose options are in force, as the source declares it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lsmkv.engine.options.whose import WHOSE
 
-PAGE = Path(__file__).parents[2] / "docs" / "guides" / "processes.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "shared.md"
 ROWS = {
     "the owner's, for all": "owner",
     "each process's own": "process",

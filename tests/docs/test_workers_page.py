@@ -160,9 +160,9 @@ def test_the_table_of_places_names_their_tests() -> None:
     _, _, table = PAGE.partition("### Where it works")
     rows = re.findall(r"(?m)^\| (.+?) \| (yes|no)\b.* \| `(.+?)` \|$", table.partition("\n## ")[0])
     named: dict[str, set[str]] = {}
-    for place, works, test in rows:
+    for together, works, test in rows:
         assert works == "yes" or "forks_behind" in test
-        named.setdefault(test, set()).add(place)
+        named.setdefault(test, set()).update(together.split("; "))
     assert named.pop("test_web_server") == set(places.commands(0))
     assert named.pop("test_pool") == set(places.POOLS)
     assert (ROOT / "tests/packaging/test_frozen.py").exists()

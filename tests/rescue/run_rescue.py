@@ -3,8 +3,8 @@
 ``run_rescue.py [--each N] [--seed N] [--kind TEXT] [--store TEXT] [--label TEXT] [--save DIR]
 [--docs FILE]``.  ``--kind``, ``--store`` and ``--label`` select damaged stores by a part of their
 names.  ``--save`` writes these to directories, with the plans of lsmkv's repair.  ``--docs`` writes
-the table to a page.  Ends with 1 if there is a fault that ``trials.KNOWN`` does not name, or if the
-whole corpus lacks one that it names.
+the sums to a page, and the table to ``reference/rescue.md`` next to it.  Ends with 1 if there is a
+fault that ``trials.KNOWN`` does not name, or if the whole corpus lacks one that it names.
 """
 
 from __future__ import annotations
@@ -65,10 +65,16 @@ def _sums(results: list[Result]) -> str:
 
 
 def write_docs(page: Path, table: Table) -> None:
-    """Write the table between two comments of a page."""
+    """Write the sums of all stores to the page, and the whole table to the reference."""
+    rows = list(lines(table))
+    _write_rows(page, [*rows[:2], rows[-1]])
+    _write_rows(page.parent / "reference" / "rescue.md", rows)
+
+
+def _write_rows(page: Path, rows: list[str]) -> None:
     head, rest = page.read_text(encoding="utf-8").split(BEGIN)
     tail = rest.split(END)[1]
-    body = "\n".join(lines(table))
+    body = "\n".join(rows)
     page.write_text(f"{head}{BEGIN}\n\n{body}\n\n{END}{tail}", encoding="utf-8")
 
 

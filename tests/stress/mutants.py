@@ -26,11 +26,11 @@ sys.path.append(str(ROOT / "tests" / "yardstick"))
 
 from mistakes import MISTAKES, Mistake  # noqa: E402
 from plant import SHORT, Copy, planted  # noqa: E402
-from result_rows import RELIABILITY, quoted, read_rows, write_rows  # noqa: E402
+from result_rows import SIMULATIONS, quoted, read_rows, write_rows  # noqa: E402
 from simulation_study import MODES, try_mode  # noqa: E402
 
 RESULTS = HERE / "mutants.txt"
-PAGE = RELIABILITY
+PAGE = SIMULATIONS
 SECONDS = 600.0
 """Of one core: how long a mistake is looked for."""
 REDUCE = 400
@@ -410,7 +410,7 @@ def write_outcomes(outcomes: dict[str, Outcome], path: Path = RESULTS) -> None:
 
 
 def table(outcomes: dict[str, Outcome]) -> str:
-    """What ``docs/reliability.md`` shows of them."""
+    """What ``docs/reference/simulations.md`` shows of them."""
     lines = [
         "| planted mistake | found as | mode | seed | runs | seconds | switches"
         " | the tests of the module alone |",
@@ -434,7 +434,7 @@ def table(outcomes: dict[str, Outcome]) -> str:
 
 
 def page(text: str) -> str:
-    """The text of ``docs/reliability.md`` with what is known now."""
+    """The text of ``docs/reference/simulations.md`` with what is known now."""
     return quoted(text, "mutants", table(read_outcomes()))
 
 
@@ -492,7 +492,7 @@ def main() -> int:
     parser.add_argument(
         "--page",
         action="store_true",
-        help="write the table of docs/reliability.md, and run nothing",
+        help="write the table of docs/reference/simulations.md, and run nothing",
     )
     arguments = parser.parse_args()
     if arguments.page:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-RELIABILITY = Path(__file__).parents[2] / "docs" / "reliability.md"
+_DOCS = Path(__file__).parents[2] / "docs"
+RELIABILITY = _DOCS / "reliability.md"
+SIMULATIONS = _DOCS / "reference" / "simulations.md"
 
 
 def read_rows(path: Path) -> list[list[str]]:

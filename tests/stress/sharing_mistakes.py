@@ -5,7 +5,7 @@ Each is planted alone, in the source of one function as it is imported.  The mod
 Simulated processes do not fork; so for forks it is ``sharing_study.py`` that runs, with real ones.
 
 The outcomes are written to ``sharing_mistakes.txt`` as they come, and to the table of
-``docs/reliability.md``.  ``--page`` only writes the table.
+``docs/reference/simulations.md``.  ``--page`` only writes the table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import sharing_study
-from result_rows import RELIABILITY, quoted, read_rows, write_rows
+from result_rows import SIMULATIONS, quoted, read_rows, write_rows
 from sharing_simulation_study import MODES
 from simulation_study import try_mode
 
@@ -31,7 +31,7 @@ REAL = "kills of real processes"
 _KILLS = 0.2
 """The size of each attempt with them."""
 RESULTS = Path(__file__).with_name("sharing_mistakes.txt")
-PAGE = RELIABILITY
+PAGE = SIMULATIONS
 _HEAD = """\
 # What finds the mistakes of sharing_mistakes.py, which writes this: the kind of failure, the mode,
 # the seed, the runs until then and the seconds of a core until then.
@@ -320,7 +320,7 @@ def write_outcomes(outcomes: dict[str, Outcome], path: Path = RESULTS) -> None:
 
 
 def table(outcomes: dict[str, Outcome]) -> str:
-    """What ``docs/reliability.md`` shows of them."""
+    """What ``docs/reference/simulations.md`` shows of them."""
     lines = [
         "| planted mistake | found as | mode | seed | runs | seconds |",
         "|---|---|---|---:|---:|---:|",
@@ -338,7 +338,7 @@ def table(outcomes: dict[str, Outcome]) -> str:
 
 
 def page(text: str) -> str:
-    """The text of ``docs/reliability.md`` with what is known now."""
+    """The text of ``docs/reference/simulations.md`` with what is known now."""
     return quoted(text, "sharing mistakes", table(read_outcomes()))
 
 
