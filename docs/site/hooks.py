@@ -59,7 +59,7 @@ _PROMPT = re.compile(r"^(\s*```)python\n(?=\s*>>> )", re.MULTILINE)
 _CODE = re.compile(
     r"(?s)<pre.*?</pre>|<a [^>]*>.*?</a>|<h[12][^>]*>.*?</h[12]>|<code>([^<]+)</code>"
 )
-_ANCHOR = re.compile(r'(?m)^<a id="([\w.]+)"></a>\n\n(#+ .*)$')
+_ANCHOR = re.compile(r'(?m)^<a id="((?:(?!__)[\w.])+)"></a>\n\n(#+ .*)$')  # __ would be bold
 _ROOM = re.compile(r"<code>(lsmkv/[\w/.]+)</code>")
 
 _symbols = Symbols()

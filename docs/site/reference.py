@@ -2,8 +2,8 @@
 
 Each page has a template in docs/reference/templates: Markdown with lines such as ``::: lsmkv.DB``.
 Such a line becomes that class, function or constant, with its signature and its docstring; a
-module becomes its docstring and what its ``__all__`` names.  Indented lines below name the members
-to show, in their order; without them all public ones are shown.
+module becomes its docstring and what its ``__all__`` names.  An indented list below names the
+members to show, in their order; without them all public ones are shown.
 
 The source is parsed by griffe and not imported, so the pages are the same everywhere.
 """
@@ -38,7 +38,7 @@ OPERATORS = {
 """Special methods that are shown if they have a docstring."""
 NOTE = """<!-- Written by `make reference` from templates/{} and the docstrings: edit those. -->"""
 
-_DIRECTIVE = re.compile(r"(?m)^::: (\S+)\n((?: +\w+\n)*)")
+_DIRECTIVE = re.compile(r"(?m)^::: (\S+)\n((?: +- \w+\n)*)")
 _DOOR = re.compile(r"``[\w.]+``\s+is\s+``([\w.]+)``")
 
 
@@ -85,7 +85,7 @@ class Reference:
         self._expanded: dict[tuple[str, str], list[Shown]] = {}
         for page, text in self.templates.items():
             for found in _DIRECTIVE.finditer(text):
-                shown = list(self._things(found[1], page, found[2].split()))
+                shown = list(self._things(found[1], page, re.findall(r"\w+", found[2])))
                 self.things.setdefault(page, []).extend(shown)
                 self._expanded[page, found[0]] = shown
                 for one in shown:
@@ -94,7 +94,9 @@ class Reference:
             for found in _DIRECTIVE.finditer(text):
                 for one in self._expanded[page, found[0]]:
                     if one.thing.is_class:
-                        self._add_members(one, found[2].split() * (one.anchor == found[1]))
+                        self._add_members(
+                            one, re.findall(r"\w+", found[2]) * (one.anchor == found[1])
+                        )
 
     def get(self, path: str) -> Any:
         """The object of a dotted path."""
@@ -234,8 +236,7 @@ class Reference:
         primary = self._primary(shown.path)
         if primary is not None and primary is not shown:
             address = self.link(primary, shown.page)
-            kind = "class" if shown.thing.is_class else "object"
-            same = f"The same {kind} as [{code(primary.anchor)}]({address})"
+            same = f"The same {shown.thing.kind.value} as [{code(primary.anchor)}]({address})"
             members = shown.inherited.get(shown.path, [])
             parts.append(
                 f"{same}: {self._links(members, primary, shown)}." if members else f"{same}."

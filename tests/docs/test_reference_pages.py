@@ -64,7 +64,7 @@ def test_each_page_has_a_template() -> None:
 
 def test_the_page_of_db_lists_every_member_once() -> None:
     template = (REFERENCE / "templates" / "db.md").read_text(encoding="utf-8")
-    listed = re.findall(r"(?m)^ +(\w+)$", template)
+    listed = re.findall(r"(?m)^ +- (\w+)$", template)
     named = [name for name in listed if not name.startswith("_")]
     with lsmkv.DB(":memory:") as db:
         assert sorted(named) == [name for name in dir(db) if not name.startswith("_")]
