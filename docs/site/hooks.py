@@ -296,7 +296,7 @@ def first_sentence(markdown: str) -> str:
     for paragraph in re.split(r"\n\s*\n", markdown):
         if re.match(r"\s?[A-Za-z`*\[]", paragraph):
             text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
-            text = text.replace("**", "")
+            text = re.sub(r"\*\*[^*]+[.?]\*\* |\*\*", "", text)
             return re.split(r"(?<=[.!?]) (?=[A-Z`]|lsmkv)", text)[0].removesuffix(":")
     return ""
 

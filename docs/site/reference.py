@@ -215,7 +215,7 @@ class Reference:
 
     def _contents(self, page: str) -> str:
         """A table of what a page shows, with the first sentence of each docstring."""
-        rows = ["| | |", "|---|---|"]
+        rows = ["| name | description |", "|---|---|"]
         for shown in self.things[page]:
             text = self._docstring(shown.thing, shown).partition("\n\n")[0].replace("\n", " ")
             first = re.split(r"(?<=[.:])\s+(?=[A-Z`\[])", text)[0].rstrip(":")
@@ -288,11 +288,28 @@ class Reference:
         near = str(thing.canonical_path)
         return to_markdown(docstring_of(thing), lambda target: self.address(target, near, shown))
 
+    def _names(self, expression: Any) -> Iterator[str]:
+        """The canonical paths of the names of an annotation."""
+        if isinstance(expression, griffe.Expr):
+            for part in expression.iterate(flat=True):
+                if isinstance(part, griffe.ExprName):
+                    path = part.canonical_path
+                    yield self.get(path).canonical_path if self._is_known(path) else path
+
+    def _is_known(self, path: str) -> bool:
+        """Whether lsmkv defines or imports a path."""
+        try:
+            return path.startswith("lsmkv.") and bool(self.get(path).canonical_path)
+        except (KeyError, griffe.AliasResolutionError, griffe.CyclicAliasError):
+            return False
+
     def _parameters(self, thing: Any) -> list[Any]:
         """The parameters of a thing; those of a TypedDict that no page shows stand for it."""
         found: list[Any] = []
         for parameter in parameters_of(thing).values():
-            path = next((name for name in names_in(parameter.annotation) if "lsmkv." in name), "")
+            path = next(
+                (name for name in self._names(parameter.annotation) if "lsmkv." in name), ""
+            )
             if not str(parameter.annotation).startswith("Unpack[") or path in self.places:
                 found.append(parameter)
                 continue
@@ -308,7 +325,7 @@ class Reference:
         links = []
         for base in shown.thing.bases:
             expression = str(base)
-            path = str(getattr(base, "canonical_path", expression))
+            path = next(self._names(base), expression)
             primary = self._primary(path)
             if primary is not None:
                 links.append(f"[{code(primary.anchor)}]({self.link(primary, shown.page)})")
@@ -323,7 +340,7 @@ class Reference:
         expressions.append(None if thing.is_class else annotation_of(thing))
         links = {}
         for expression in expressions:
-            for name in names_in(expression):
+            for name in self._names(expression):
                 primary = self._nearest(self.places.get(name, []), "", shown)
                 if primary is not None and not shown.anchor.startswith(primary.anchor):
                     links[primary.anchor] = self.link(primary, shown.page)
@@ -373,14 +390,6 @@ def annotation_of(thing: Any) -> Any:
     if thing.is_class:
         return None
     return thing.returns if thing.is_function else thing.annotation
-
-
-def names_in(expression: Any) -> Iterator[str]:
-    """The canonical paths of the names of an annotation."""
-    if isinstance(expression, griffe.Expr):
-        for part in expression.iterate(flat=True):
-            if isinstance(part, griffe.ExprName):
-                yield part.canonical_path
 
 
 def signature(thing: Any, name: str, known: list[Any]) -> str:
@@ -436,6 +445,11 @@ def attribute(thing: Any, name: str = "") -> str:
     ):  # an option: its type, and a check with its default
         annotation, check, *_ = annotation.slice.elements
         value, constant = check.arguments[0], True
+        if isinstance(value, griffe.ExprName) and not str(value).isupper():
+            value = repr(str(value))  # griffe takes a text in an annotation for a name
+    if annotation is None and "__init__" in thing.parent.members:  # set to a parameter
+        known = parameters_of(thing.parent.members["__init__"]).get(str(value))
+        annotation = known and known.annotation
     if annotation is not None:
         text += f": {annotation}"
     value = str(value) if value is not None else ""

@@ -139,9 +139,11 @@ def test_a_signature_has_types_defaults_and_keywords() -> None:
     assert "put(key: BytesLike, value: BytesLike, *, sync: bool = False) -> None\n" in db
     assert "    include_stop: bool = ...,\n" in db
     assert "property closed: bool\n" in db
+    assert "class DB(path: str | os.PathLike[str], **options: Unpack[OptionArguments])\n" in db
     options = stored()["options.md"]
     assert "block_size: int | None = 4 * KIB\n" in options
-    assert "Annotated" not in options
+    assert "background: BackgroundWork = 'auto'\n" in options
+    assert not [name for name, text in stored().items() if "Annotated[" in text]
 
 
 def test_no_markup_of_docstrings_is_left() -> None:
