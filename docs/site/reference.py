@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,6 @@ OPERATORS = {
 NOTE = """<!-- Written by `make reference` from templates/{} and the docstrings: edit those. -->"""
 
 _DIRECTIVE = re.compile(r"(?m)^::: (\S+)\n((?: +- \w+\n)*)")
-_DOOR = re.compile(r"``[\w.]+``\s+is\s+``([\w.]+)``")
 
 
 @dataclass
@@ -110,6 +110,12 @@ class Reference:
         owner, _, origin = module.imports[name].rpartition(".")
         return self._exported(self.get(owner), origin)
 
+    def _behind(self, module: Any) -> Any:
+        """The module from which one imports all that it exports; any other module itself."""
+        origins = {module.imports.get(str(name), "").rpartition(".")[0] for name in module.exports}
+        origin = origins.pop()
+        return self.get(origin) if origin and not origins else module
+
     def _things(self, path: str, page: str, names: list[str]) -> Iterator[Shown]:
         """The thing that a template names, or what a module exports."""
         thing = self.get(path)
@@ -139,11 +145,9 @@ class Reference:
                 continue
             one = Shown(member, f"{shown.anchor}.{name}", shown.page)
             base = one.path.rpartition(".")[0]
-            if self._primary(shown.path) is not shown:
-                base = shown.path  # the same class by another name: links lead to the first
-                if documented:
-                    shown.inherited.setdefault(base, []).append(one)
-            elif base != shown.path and self._primary(base) and not names:
+            same = self._primary(shown.path) is not shown
+            if same or (base != shown.path and self._primary(base) and not names):
+                base = shown.path if same else base
                 if documented:
                     shown.inherited.setdefault(base, []).append(one)
             elif documented or not member.is_attribute:
@@ -195,17 +199,16 @@ class Reference:
         for page, template in self.templates.items():
             title, _, rest = template.partition("\n")
             self._listed = len(self.things[page]) < 3
-            text = _DIRECTIVE.sub(lambda found: self._directive(found, page), rest)  # noqa: B023
+            text = _DIRECTIVE.sub(partial(self._directive, page), rest)
             text = f"{title}\n\n{NOTE.format(page)}\n{text}"
             yield page, re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
 
-    def _directive(self, found: re.Match[str], page: str) -> str:
+    def _directive(self, page: str, found: re.Match[str]) -> str:
         thing = self.get(found[1])
         shown = self._expanded[page, found[0]]
         parts = []
         if thing.is_module:
-            door = _DOOR.search(docstring_of(thing))
-            module = self.get(door[1]) if door else thing
+            module = self._behind(thing)
             parts.append(self._docstring(module, Shown(module, found[1], page)))
         if not self._listed:
             self._listed = True
