@@ -16,8 +16,8 @@ COVERING := tests/engine/table $(patsubst %,tests/engine/format/test_%.py,log ve
 	$(patsubst %,tests/engine/db/%.py,write/test_wal tree/test_manifest tree/test_version tree/test_version_set) \
 	$(patsubst %,tests/engine/db/%.py,opening/test_recovery compact/test_compaction compact/test_picking) \
 	tests/engine/db/admin/test_compact_range.py tests/engine/db/opening/test_read_only.py
-MORE := tests/docs/test_docstrings.py tests/docs/test_monitoring_page.py tests/docs/test_site.py tests/engine/db/test_fixtures.py \
-	tests/test_docs.py tests/test_mypyc_memory.py tests/test_build.py tests/test_typing.py tests/test_workflows.py \
+MORE := tests/docs/test_monitoring_page.py tests/docs/test_reference_pages.py tests/docs/test_site.py \
+	tests/engine/db/test_fixtures.py tests/test_docs.py tests/test_mypyc_memory.py tests/test_build.py tests/test_typing.py tests/test_workflows.py \
 	$(addprefix tests/test_examples.py::test_a_notebook_,prints_and_draws_what_it_keeps reads_and_writes_what_the_service_has_open)
 BROWSER_TESTS ?= tests/browser
 REDIS_COMMANDS ?= 100000
@@ -211,6 +211,10 @@ docs: $(VENV)/.docs  ## the documentation as a site, in build/site
 
 docs-serve: $(VENV)/.docs  ## that site at http://127.0.0.1:8000/, built anew when a page is saved
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+.PHONY: reference
+reference: $(VENV)/.docs  ## writes the pages of docs/reference from docs/reference/templates and the docstrings
+	$(BIN)/python docs/site/reference.py
 
 bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, for more than an hour, and writes docs/performance.md and the targets in CONTRIBUTING.md
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'

@@ -102,7 +102,6 @@ NEED_MORE = {
     "lmdb": "test-more",
     "material": "test-more",
     "mkdocs": "test-more",
-    "mkdocstrings_handlers": "test-more",
     "mypy": "test-more",
     "mypyc": "test-more",
     "nbclient": "test-more",

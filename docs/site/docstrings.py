@@ -1,4 +1,4 @@
-"""A griffe extension: docstrings, plain text with a little reStructuredText, become Markdown.
+"""Docstrings, plain text with a little reStructuredText, become Markdown.
 
 What lsmkv's docstrings use is known and little: double backticks, roles (``:class:`DB```),
 doctests, literal blocks after ``::``, and simple tables.  Roles become links to the reference,
@@ -7,51 +7,26 @@ where it has the thing; doctests become code blocks.
 
 from __future__ import annotations
 
-import html
 import re
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import griffe
-
-try:
-    from symbols import Symbols
-except ImportError:  # griffe loads this file by its path
-    import sys
-
-    sys.path.insert(0, str(Path(__file__).parent))
-    from symbols import Symbols
 
 ROOT = Path(__file__).resolve().parents[2]
-_ROLE = re.compile(r":(?:class|meth|func|data|attr|mod):`(?:([^`<]+) <([^`>]+)>|([^`]+))`")
+_ROLE = re.compile(r":(?:class|meth|func|data|attr|mod|exc):`(?:([^`<]+) <([^`>]+)>|([^`]+))`")
 _LITERAL = re.compile(r"``(.+?)``", re.DOTALL)
 _RULE = re.compile(r"=+(?:  ?=+)+ *")
 
 
-class DocstringExtension(griffe.Extension):
-    """Rewrites each docstring as griffe meets it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._symbols = Symbols()
-        self._symbols.read(ROOT, "lsmkv")
-
-    def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
-        """Rewrite an object's docstring."""
-        if obj.docstring is not None:
-            obj.docstring.value = to_markdown(obj.docstring.value, obj.path, self._symbols)
-
-
-def to_markdown(text: str, near: str, symbols: Symbols) -> str:
-    """A docstring of the object ``near``, as Markdown."""
+def to_markdown(text: str, find: Callable[[str], str | None]) -> str:
+    """A docstring as Markdown; ``find`` returns the address of a symbol, or None."""
     lines = text.expandtabs().splitlines()
     parts: list[str] = []
     prose: list[str] = []
 
     def end_prose() -> None:
         if prose:
-            parts.append(inline("\n".join(prose), near, symbols))
+            parts.append(inline("\n".join(prose), find))
             prose.clear()
 
     at = 0
@@ -64,7 +39,7 @@ def to_markdown(text: str, near: str, symbols: Symbols) -> str:
         elif _RULE.fullmatch(line.strip()) and line.strip().count("=") > 3:
             end_prose()
             block, at = _until_blank(lines, at)
-            parts.append(inline(table(block), near, symbols))
+            parts.append(table(block, find))
         elif line.rstrip().endswith("::") and not line.rstrip().endswith(" ::"):
             prose.append(line.rstrip()[:-1])
             end_prose()
@@ -74,7 +49,7 @@ def to_markdown(text: str, near: str, symbols: Symbols) -> str:
             prose.append(line)
             at += 1
     end_prose()
-    return "\n".join(parts)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).strip("\n")
 
 
 def _until_blank(lines: list[str], at: int) -> tuple[list[str], int]:
@@ -107,7 +82,7 @@ def fenced(language: str, block: list[str]) -> str:
     return f"\n```{language}\n{code}\n```\n"
 
 
-def table(block: list[str]) -> str:
+def table(block: list[str], find: Callable[[str], str | None]) -> str:
     """A simple table of reStructuredText, as one of Markdown; the first row may be its head."""
     rule = block[0]
     starts = [found.start() for found in re.finditer(r"=+", rule)]
@@ -127,22 +102,30 @@ def table(block: list[str]) -> str:
     head = head or [""] * len(starts)
 
     def row(cells: list[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        return "| " + " | ".join(inline(cell, find).replace("|", "\\|") for cell in cells) + " |"
 
     return "\n".join(["", row(head), "|" + "---|" * len(starts), *map(row, rows), ""])
 
 
+def code(text: str) -> str:
+    """Text in code style."""
+    text = " ".join(text.split())
+    if "`" not in text:
+        return f"`{text}`"
+    space = " " * (text[0] == "`" or text[-1] == "`")
+    return f"``{space}{text}{space}``"
+
+
 def literal(quoted: str) -> str:
     """What stands between double backticks.  The name of a page is a link to it."""
-    code = f"<code>{html.escape(' '.join(quoted.split()))}</code>"
-    page = re.fullmatch(r"docs/([\w/]+)\.md", quoted)
-    if page is None or not (ROOT / quoted).is_file():
-        return code
+    page = re.fullmatch(r"docs/([\w/-]+\.md)(#[\w-]+)?", quoted)
+    if page is None or not (ROOT / "docs" / page[1]).is_file():
+        return code(quoted)
     # The reference, which shows all docstrings, lies one folder below the other pages.
-    return f'<a href="../{page[1]}.html">{code}</a>'
+    return f"[docs/{page[1]}](../{page[1]}{page[2] or ''})"
 
 
-def inline(text: str, near: str, symbols: Symbols) -> str:
+def inline(text: str, find: Callable[[str], str | None]) -> str:
     """Roles as links, and double backticks as single ones; other ``<`` are no tags."""
 
     def link(found: re.Match[str]) -> str:
@@ -151,11 +134,8 @@ def inline(text: str, near: str, symbols: Symbols) -> str:
             short = target.startswith("~")
             target = target.lstrip("~")
             shown = target.rpartition(".")[2] if short else target
-        symbol = symbols.find(target, near)
-        code = f"<code>{html.escape(shown)}</code>"
-        if symbol is None:
-            return code
-        return f'<autoref identifier="{symbol.path}" optional>{code}</autoref>'
+        address = find(target)
+        return f"[{code(shown)}]({address})" if address else code(shown)
 
     kept: list[str] = []
 
@@ -166,4 +146,5 @@ def inline(text: str, near: str, symbols: Symbols) -> str:
     text = _ROLE.sub(lambda found: keep(link(found)), text)
     text = _LITERAL.sub(lambda found: keep(literal(found[1])), text)
     text = text.replace("<", "&lt;")
+    text = re.sub(r"(?<=\w)\*\*(?=\w)", r"\\*\\*", text)  # a power
     return re.sub(r"\x00(\d+)\x00", lambda found: kept[int(found[1])], text)

@@ -6,6 +6,8 @@
   a code host.
 * Examples with prompts are colored as such.
 * The filter lab, which is one file, is fitted into the page that shows it.
+* In the reference the anchors before headings become the ids of the headings.
+* ``llms.txt`` lists the pages, for programs that read documentation.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.nav import Navigation, Section
 from mkdocs.structure.pages import Page
 from symbols import Symbol, Symbols
 
@@ -55,6 +59,7 @@ _PROMPT = re.compile(r"^(\s*```)python\n(?=\s*>>> )", re.MULTILINE)
 _CODE = re.compile(
     r"(?s)<pre.*?</pre>|<a [^>]*>.*?</a>|<h[12][^>]*>.*?</h[12]>|<code>([^<]+)</code>"
 )
+_ANCHOR = re.compile(r'(?m)^<a id="((?:(?!__)[\w.])+)"></a>\n\n(#+ .*)$')  # __ would be bold
 _ROOM = re.compile(r"<code>(lsmkv/[\w/.]+)</code>")
 
 _symbols = Symbols()
@@ -198,6 +203,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         markdown = _SOURCE.sub(lambda found: found[1] + led(found[2]), markdown)
     markdown = _LINK.sub(lambda found: f"]({led(found[1])}{found[2] or ''})", markdown)
     markdown = _NAMED.sub(lambda found: titled(found, here), markdown)
+    markdown = _ANCHOR.sub(r"\2 {#\1}", markdown)
     return _PROMPT.sub(r"\1pycon\n", markdown)
 
 
@@ -255,9 +261,51 @@ def line_of(symbol: Symbol | None) -> str | None:
     return f"source/{symbol.file}.html#__codelineno-0-{symbol.line}"
 
 
+def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> None:
+    """Keep the order of the pages for ``llms.txt``."""
+    config.extra["nav"] = nav
+
+
+def llms_txt(nav: Navigation, config: MkDocsConfig) -> str:
+    """The pages in their order, a line each: https://llmstxt.org."""
+    lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
+
+    def line(page: Page) -> str:
+        about = first_sentence(page.markdown or "")
+        return f"- [{page.title}]({page.canonical_url or page.url})" + f": {about}" * bool(about)
+
+    lines += [line(item) for item in nav.items if isinstance(item, Page)]
+    for section in nav.items:
+        if isinstance(section, Section):
+            lines += ["", f"## {section.title}", "", *map(line, pages_of(section))]
+    return "\n".join(lines) + "\n"
+
+
+def pages_of(section: Section) -> Iterator[Page]:
+    """The pages of a section and of those in it."""
+    for item in section.children:
+        if isinstance(item, Page):
+            yield item
+        elif isinstance(item, Section):
+            yield from pages_of(item)
+
+
+def first_sentence(markdown: str) -> str:
+    """The first sentence of a page's first paragraph, as plain text."""
+    markdown = re.sub(r"(?s)^---\n.*?\n---\n|<!--.*?-->|```.*?```", "", markdown)
+    for paragraph in re.split(r"\n\s*\n", markdown):
+        if re.match(r"\s?[A-Za-z`*\[]", paragraph):
+            text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
+            text = re.sub(r"\*\*[^*]+[.?]\*\* |\*\*", "", text)
+            return re.split(r"(?<=[.!?]) (?=[A-Z`]|lsmkv)", text)[0].removesuffix(":")
+    return ""
+
+
 def on_post_build(config: MkDocsConfig, **kwargs: Any) -> None:
-    """Fit the lab, which is copied as it is, into the site and into the frame of its page."""
+    """Fit the lab, which is copied as it is, into the site, and write ``llms.txt``."""
     lab = Path(config.site_dir) / "lab.html"
     text = lab.read_text(encoding="utf-8")
     text = text.replace("<cite>Filters</cite>", '<a href="filters.html" target="_top">Filters</a>')
     lab.write_text(text.replace("</body>", f"{FRAMED}</body>"), encoding="utf-8")
+    text = llms_txt(config.extra["nav"], config)
+    (Path(config.site_dir) / "llms.txt").write_text(text, encoding="utf-8")

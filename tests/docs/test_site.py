@@ -22,7 +22,6 @@ from lsmkv.engine.former_paths import present_path
 
 pytest.importorskip("mkdocs")
 pytest.importorskip("material")
-pytest.importorskip("mkdocstrings_handlers.python")
 
 pytestmark = pytest.mark.long
 
@@ -44,9 +43,9 @@ MODULES = {
     **{f"lsmkv.{name}": (name,) for name in ("plyvel", "aio", "bulk", "shards", "testing", "plot")},
     **{f"lsmkv.{name}": (name,) for name in ("files", "indexeddb", "mapping", "server")},
     **{f"lsmkv.{name}": (name,) for name in ("filter_lab", "owner", "repair")},
-    **{f"lsmkv.cache.{name}": ("cache",) for name in ("recipes", "codecs", "cachelib")},
-    **{f"lsmkv.cache.{name}": ("cache",) for name in ("aiocache", "dogpile")},
-    "lsmkv.django": ("cache",),
+    **{f"lsmkv.cache.{name}": (name,) for name in ("recipes", "codecs")},
+    **{f"lsmkv.cache.{name}": ("backends",) for name in ("aiocache", "cachelib", "dogpile")},
+    "lsmkv.django": ("backends",),
 }
 """The public modules, and the pages of the reference that have their names."""
 
@@ -210,7 +209,7 @@ def test_the_tabs_are_in_the_order_of_a_reader(site: Path) -> None:
 
 def test_the_reference_of_db_begins_with_what_is_used_most(site: Path) -> None:
     text = (site / "reference" / "db.html").read_text(encoding="utf-8")
-    shown = re.findall(r'id="lsmkv\.(?:db\.db\.)?DB\.(\w+)"', text)
+    shown = re.findall(r'<h3 id="lsmkv\.DB\.(\w+)"', text)
     assert shown[:3] == ["get", "put", "delete"]
     assert shown.index("iterator") < shown.index("compact_range")
     read = re.sub(r"<[^>]*>", "", text)
@@ -223,35 +222,24 @@ def test_the_reference_has_every_public_name(
     module: str, pages: dict[Path, Page], site: Path
 ) -> None:
     ids = set().union(*(pages[site / "reference" / f"{name}.html"].ids for name in MODULES[module]))
-    missing = {name for name, path in public_names(module).items() if not {name, path} & ids}
-    assert missing == set()
+    assert public_names(module) - ids == set()
 
 
-def public_names(module: str) -> dict[str, str]:
-    """The path of each public name of a module, and the path from which the module imports it.
-
-    The second is another one where a function is called as its module is.
-    """
+def public_names(module: str) -> set[str]:
+    """The path of each public name of a module."""
     path = ROOT / Path(*(present_path(module) or module).split("."))
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    origin = {
-        alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            names = ast.literal_eval(node.value)
-            return {f"{module}.{name}": origin.get(name, f"lsmkv.{name}") for name in names}
+            return {f"{module}.{name}" for name in ast.literal_eval(node.value)}
     raise AssertionError(f"{module} has no __all__")
 
 
 def test_no_markup_of_docstrings_is_left(site: Path) -> None:
     for path in (site / "reference").glob("*.html"):
         text = path.read_text(encoding="utf-8")
-        assert not re.search(r":(?:class|meth|func|data|attr|mod):`?|<autoref|``", text), path
+        assert not re.search(r":(?:class|meth|func|data|attr|mod):`?|``", text), path
 
 
 def test_symbols_lead_to_their_lines(site: Path, pages: dict[Path, Page]) -> None:
@@ -268,10 +256,10 @@ def test_symbols_lead_to_their_lines(site: Path, pages: dict[Path, Page]) -> Non
 
 
 def test_every_page_is_in_the_site(site: Path) -> None:
-    hidden = {"site"}
+    hidden = {"site", "templates"}
     for page in (ROOT / "docs").rglob("*.md"):
         inside = page.relative_to(ROOT / "docs")
-        if inside.parts[0] not in hidden:
+        if not hidden & {*inside.parts}:
             name = "index" if inside.stem == "README" else inside.stem
             assert (site / inside.with_name(f"{name}.html")).is_file()
 
@@ -279,3 +267,20 @@ def test_every_page_is_in_the_site(site: Path) -> None:
 def test_the_filter_lab_is_in_its_page(site: Path, pages: dict[Path, Page]) -> None:
     assert "lab.html" in pages[site / "bloom.html"].loads
     assert 'href="filters.html" target="_top"' in (site / "lab.html").read_text(encoding="utf-8")
+
+
+def test_llms_txt_lists_the_pages(site: Path, pages: dict[Path, Page]) -> None:
+    """In the form of https://llmstxt.org: a title, a summary, and sections of links."""
+    lines = [line for line in (site / "llms.txt").read_text(encoding="utf-8").splitlines() if line]
+    assert lines[0] == "# lsmkv"
+    assert lines[1].startswith("> ")
+    sections = [line.removeprefix("## ") for line in lines if line.startswith("## ")]
+    assert sections[:2] == ["Start", "Guides"]
+    assert "Reference" in sections
+    listed = [line for line in lines[2:] if not line.startswith("## ")]
+    found = [re.fullmatch(r"- \[[^\]]+\]\(([\w/.-]+)\): \S.*", line) for line in listed]
+    assert None not in found, [line for line, match in zip(listed, found, strict=True) if not match]
+    addresses = [match[1] for match in found if match]
+    assert len(addresses) == len({*addresses}) > 80
+    assert {site / address for address in addresses} <= {*pages}
+    assert addresses.index("start.html") < addresses.index("reference/db.html")

@@ -18,6 +18,12 @@ ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+def generated_pages() -> list[Path]:
+    """The pages of the reference that ``make reference`` writes from docstrings."""
+    reference = ROOT / "docs" / "reference"
+    return [reference / template.name for template in reference.glob("templates/*.md")]
+
+
 def section(page: str, title: str) -> str:
     """A section of a page, without its heading."""
     return page.partition(f"# {title}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
