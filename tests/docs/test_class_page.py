@@ -74,29 +74,41 @@ def minutes(text: str) -> int:
 
 OWN = 45
 """Minutes of predictions and the fault of a lab."""
-TIMES = {
-    int(row[0]): minutes(row[1]) + minutes(row[2]) + OWN
-    for row in table_rows(section(TEACHING, "How long each lab takes"))
-}
+PLANS = table_rows(section(TEACHING, "Plans"))
+TIMES = [sum(map(int, row[2].split("+"))) + OWN for row in PLANS]
+"""The minutes of each lab: text, code, and the graded class."""
 
 
-@pytest.mark.parametrize(
-    ("title", "rows"), [("Two weeks", 10), ("Six weeks", 6), ("Twelve weeks", 12)]
-)
-def test_the_hours_of_a_plan_add_up(title: str, rows: int) -> None:
-    table = table_rows(section(TEACHING, title))
-    assert len(table) == rows
-    done: list[int] = []
-    for row in table:
-        labs = [int(number) for number in re.findall(r"^\d+|(?<= and )\d+", row[1])]
-        assert minutes(row[-1]) == sum(TIMES[lab] for lab in labs)
-        done += labs
-    assert done == list(range(1, 13))
-    total = re.search(r"The time of each plan is ([^:]+):", TEACHING)
+@pytest.mark.parametrize(("column", "parts", "unit"), [(0, 6, "a week in"), (1, 10, "a day in")])
+def test_the_hours_of_a_plan_add_up(column: int, parts: int, unit: str) -> None:
+    spans = [int(row[1].split("/")[column]) for row in PLANS]
+    assert spans == sorted(spans)
+    assert {*spans} == {*range(1, parts + 1)}
+    hours = [
+        sum(time for time, at in zip(TIMES, spans, strict=True) if at == part) for part in {*spans}
+    ]
+    words = " ".join(TEACHING.split())
+    most = re.search(rf"at most (\d+ h \d+ min) {unit}", words)
+    total = re.search(r"Together that is (\d+ h \d+ min):", words)
+    assert most is not None
     assert total is not None
-    assert sum(minutes(row[-1]) for row in table) == minutes(total[1]) == sum(TIMES.values())
+    assert minutes(most[1]) == max(hours)
+    assert minutes(total[1]) == sum(TIMES)
+
+
+def test_the_minutes_of_own_data_are_those_of_the_plans() -> None:
+    assert f"take another {OWN} minutes a lab" in " ".join(TEACHING.split())
+    assert [row[0].split()[0] for row in PLANS] == [str(lab.number) for lab in LABS]
+
+
+def test_times_are_stated_once_as_estimates() -> None:
+    """No other page of the course has hours of its own."""
+    assert "are estimates" in TEACHING
+    for page in DOCS.glob("*.md"):
+        if page.name != "teaching.md":
+            found = re.findall(r"\bhours?\b", page.read_text(encoding="utf-8"))
+            assert not found, page.name
 
 
 def test_each_lab_has_a_difficulty() -> None:
-    rows = table_rows(section(TEACHING, "How long each lab takes"))
-    assert {row[-1] for row in rows} == {"easy", "medium", "hard"}
+    assert {row[4] for row in PLANS} == {"easy", "medium", "hard"}

@@ -250,7 +250,7 @@ def test_the_whole_page() -> None:
         "### 1,000 entries, 3 rounds: pure",
         "### 8 threads, 1,000 entries",
         "### All cached, 1,000 entries",
-        "### Each with its own defaults, 1,000 entries, 3 rounds: compiled\n\nThe other tables",
+        "### Each with its own defaults, 1,000 entries, 3 rounds: compiled\n\nIn the other tables",
         "$ lsmkv bench --against plyvel --num 1000 --own-defaults --rounds 3",
         "Not installed where this was measured: rocksdict.",
         "| fillseq | lsmkv | 2.000 | 2.000, 1.00 (0.50-2.00) | - |",
@@ -264,7 +264,6 @@ def test_the_whole_page() -> None:
         "## Reads, by the shape of the store",
         "### As written: the last quarter in the memtable\n\n| us/op | fastest | lsmkv | plyvel |",
         "seek10 --against plyvel --num 1000 --shape written --rounds 3",
-        "[       1,       2 )     900  90.000%",
     ):
         assert words in text
     assert text.count("```") % 2 == 0

@@ -21,7 +21,6 @@ from suite import COMPILED_RUNS
 
 import lsmkv
 from lsmkv.tools.bench.engines import OWN
-from lsmkv.tools.bench.measuring import Histogram
 from lsmkv.tools.bench.report import micros, ratio
 from lsmkv.tools.bench.workloads import WORKLOADS
 from lsmkv.tools.console import guarded
@@ -83,7 +82,6 @@ def make_page(compiled: Runs, pure: Runs, folder: str) -> tuple[str, dict[str, b
     if "sustained" in studies:
         figures["latency.svg"] = plots.latency_plot(studies["sustained"])
         parts.append(f"![Latencies of puts]({folder}/latency.svg)")
-        parts += _histograms(studies["sustained"])
     if "growth" in studies:
         figures["growth.svg"] = plots.growth_plot(studies["growth"])
         parts.append(f"![Gets in growing stores]({folder}/growth.svg)")
@@ -250,24 +248,6 @@ def _peers(results: dict[str, Any]) -> list[str]:
     if missing:
         parts.append(f"Not installed where this was measured: {', '.join(missing)}.")
     return parts
-
-
-def _histograms(by_engine: dict[str, Any]) -> list[str]:
-    return [
-        "\n".join(
-            [
-                f"<details><summary>{engine}: microseconds a put</summary>",
-                "",
-                "```",
-                *Histogram(**figures["histogram"]).lines(),
-                "```",
-                "",
-                "</details>",
-            ]
-        )
-        for engine, figures in by_engine.items()
-        if "skipped" not in figures
-    ]
 
 
 def _commands(compiled: Runs, pure: Runs) -> list[str]:

@@ -237,8 +237,10 @@ def drawing() -> str:
     user_key, sequence, kind = KEYS[1]
     key = make_key(user_key, sequence, kind)
     lines.append(f"internal key of {user_key!r}, sequence {sequence}, a deletion: {key.hex(' ')}")
-    for at, byte in enumerate(key):
+    shown_bytes = len(key.rstrip(b"\0"))
+    for at, byte in enumerate(key[:shown_bytes]):
         lines.append(f"  {at:2}  {byte:02x}  {part(len(user_key), at)}")
+    lines.append(f"  bytes {shown_bytes} to {len(key) - 1}: the rest of the sequence")
     return "\n".join(lines) + "\n"
 
 
