@@ -241,7 +241,7 @@ bench-processes: $(BENCH)/.made  ## measures stores that several processes share
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	$(BENCH)/bin/python docs/performance/make/processes.py docs/guides/processes.md $(BENCH_ARGS)
 
-bench-cache: $(BENCH)/.made  ## measures lsmkv.Cache beside diskcache, and writes the tables of docs/guides/caching.md (needs redis-server)
+bench-cache: $(BENCH)/.made  ## measures lsmkv.Cache beside diskcache, and writes the tables of docs/guides/caching.md and docs/reference/cache-figures.md (needs redis-server)
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	$(BENCH)/bin/python docs/performance/make/cache.py docs/guides/caching.md $(BENCH_ARGS)
 

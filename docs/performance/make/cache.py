@@ -1,4 +1,5 @@
-"""The measured part of docs/guides/caching.md: ``python cache.py PAGE``.
+"""The measured parts of docs/guides/caching.md and docs/reference/cache-figures.md:
+``python cache.py docs/guides/caching.md``.
 
 Caches that are full come first (full_cache.py), and their hit ratios (cache_hits.py).  Then single
 calls: ``lsmkv.Cache`` beside diskcache, a table of SQLite's, Redis over a Unix socket, and what
@@ -317,6 +318,24 @@ def hits(
     return rows
 
 
+_SHORT = {"ms a set": 2, "worst": 4, "Gets/s after": 6, "directory": 7, "written": 9}
+"""The columns of the guide's table, and where they are in :func:`full`'s rows."""
+
+
+def in_short(rows: list[list[str]]) -> str:
+    """The guide's table: lsmkv and diskcache beside each other, a line for each kind of cache."""
+    engines = (OWN, PEER)
+    by_title: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        by_title.setdefault(row[0], {})[row[1]] = row
+    lines = [
+        [title, *(found[engine][at] for at in _SHORT.values() for engine in engines)]
+        for title, found in by_title.items()
+    ]
+    head = ["", *(f"{name}, {engine}" for name in _SHORT for engine in engines)]
+    return table(head, lines, numbers=True)
+
+
 def opening(place: str, entries: int) -> float:
     """Milliseconds to open a cache, the median of 20."""
     path = f"{place}/opening"
@@ -393,12 +412,13 @@ def main(
         where = machine(place)
     if page is None:
         return
+    times = _TIMES_SHORT if short else full_cache.TIMES
     mode = "compiled" if lsmkv.COMPILED else "pure Python"
     about = (
         f"Measured by `make bench-cache` ({where['processor']}, {where['cores']} cores,"
         f" {where['python']}, lsmkv {mode})."
         " Full caches, at their limit while"
-        f" {_TIMES_SHORT if short else full_cache.TIMES} times as much is stored, of values that do"
+        f" {times} times as much is stored, of values that do"
         " not compress: milliseconds that a set takes and that it keeps processors busy, and the"
         " slowest; Gets of keys that were stored lately, per second of one process, while the"
         " cache is written and afterwards; the largest directory, by the sizes of its files and by"
@@ -413,7 +433,6 @@ def main(
         [
             textwrap.fill(about, _WIDTH, break_on_hyphens=False),
             table(["", "", *full_cache.COLUMNS.values()], rows, numbers=True),
-            "![The space on disk while ten times the limit is stored](../pictures/cache-space.svg)",
             textwrap.fill(replaying, _WIDTH, break_on_hyphens=False),
             table(["", "", *cache_hits.TITLES], ratios, numbers=True),
             calling,
@@ -421,7 +440,16 @@ def main(
     )
     with open_output(str(page.parent.parent / "pictures" / "cache-space.svg"), force=True) as out:
         out.write(space_plot(drawn))
-    write_measured(page, f"\n{text}\n")
+    write_measured(page.parent.parent / "reference" / "cache-figures.md", f"\n{text}\n")
+    guide = (
+        "Measured by `make bench-cache`: full caches, at their limit while"
+        f" {times} times as much is stored. Milliseconds a set, also the slowest one; Gets a second"
+        " of keys that were stored lately; the largest directory, as a multiple of the limit; bytes"
+        " written to the disk for each byte stored."
+    )
+    plot = "![The space on disk while the caches are full](../pictures/cache-space.svg)"
+    filled = textwrap.fill(guide, _WIDTH, break_on_hyphens=False)
+    write_measured(page, f"\n{filled}\n\n{in_short(rows)}\n\n{plot}\n")
 
 
 if __name__ == "__main__":
