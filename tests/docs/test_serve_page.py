@@ -38,7 +38,7 @@ def test_the_table_has_every_command_once() -> None:
 
 
 def test_the_raw_commands_are_named() -> None:
-    text = section(COMMANDS_PAGE, "Commands with --raw").partition("\n\n    ")[0]
+    text = section(COMMANDS_PAGE, "Commands of raw stores").partition("\n\n    ")[0]
     table = rows(section(COMMANDS_PAGE, "Commands"))
     assert "transactions and pub/sub" in " ".join(text.split())
     commands = {*named(text), *table["transactions"].split(), *table["pub/sub"].split()}
