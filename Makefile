@@ -47,7 +47,7 @@ demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode characte
 	@$(BIN)/lsmkv demo --report build/demo.html
 
 .PHONY: pictures
-pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md), docs/filters.md's curves and its lab, docs/command.md's screens, the course's drawings
+pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md), docs/filters.md's curves and its lab, docs/reference/command.md's screens, the course's drawings
 	mkdir -p build
 	$(BIN)/lsmkv demo --json > build/demo.json
 	$(BIN)/python docs/pictures/filters.py build/demo.json

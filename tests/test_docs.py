@@ -1,10 +1,10 @@
 """The examples in README.md and docs/ are run, and must print what they say they do.
 
 Every fence in Python has prompts, so that it is run here.  What ``console`` fences show is run, and
-its output compared, for docs/command.md (``tools/test_command_page.py``).  On other pages such
-fences show commands for a shell; here those of ``lsmkv`` must be ones that it takes.  They are not
-run, because they serve until they are ended (``serve``, ``inspect``, ``top``), measure for minutes
-(``bench``), install something, or need a store of the reader's.
+its output compared, for docs/command.md and its reference (``tools/test_command_page.py``).  On
+other pages such fences show commands for a shell; here those of ``lsmkv`` must be ones that it
+takes.  They are not run, because they serve until they are ended (``serve``, ``inspect``, ``top``),
+measure for minutes (``bench``), install something, or need a store of the reader's.
 """
 
 from __future__ import annotations

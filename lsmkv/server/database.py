@@ -1,4 +1,4 @@
-"""One of the databases of a store, and its record: ``docs/serve.md`` describes that."""
+"""One of the databases of a store, and its record: ``docs/reference/serve.md`` describes that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys and values of the server's records: ``docs/serve.md`` describes each byte by byte.
+"""The keys and values of the server's records, byte by byte as in ``docs/reference/serve.md``.
 
 The first byte of a key is the kind of record.  Numbers are big-endian, so keys sort by them.
 """

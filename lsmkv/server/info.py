@@ -301,7 +301,7 @@ def _owner(service: Service) -> int:
 
 
 def _lsmkv(service: Service) -> Fields:
-    """The figures of the tree: see ``lsmkv stats`` and ``docs/command.md``."""
+    """The figures of the tree: see ``docs/reference/serve.md``."""
     stats = service.db.stats()
     fields: dict[str, object] = {
         "gets": stats.gets,

@@ -15,7 +15,8 @@ from typing import NamedTuple
 _KEPT = 160
 """Samples of one event; Redis' number."""
 _ADVICE = {
-    "command": "Slow commands: SLOWLOG GET names them. docs/serve.md says what each command costs.",
+    "command": "Slow commands: SLOWLOG GET names them. docs/reference/redis-commands.md says what"
+    " each command costs.",
     "fast-command": "Commands that should be fast were delayed: look for a busy or swapping"
     " machine, and at write_stalls of INFO lsmkv.",
     "aof-write": "Writes to the log were delayed: by the disk, or because compaction does not keep"

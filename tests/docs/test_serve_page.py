@@ -1,16 +1,22 @@
-"""docs/serve.md names what the server has: its commands, and the first bytes of its records."""
+"""The reference of the server names its commands, options, settings, and the bytes of records."""
 
 from __future__ import annotations
 
 import re
 
+import typer
 from documents import ROOT, section, table_rows
+from typer.core import TyperGroup
 
 from lsmkv.server import encoding
 from lsmkv.server.commands import COMMANDS
 from lsmkv.server.commands.raw import RAW_COMMANDS
+from lsmkv.testing import serving
+from lsmkv.tools.app import app
 
-PAGE = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
+REFERENCE = ROOT / "docs" / "reference"
+PAGE = (REFERENCE / "serve.md").read_text(encoding="utf-8")
+COMMANDS_PAGE = (REFERENCE / "redis-commands.md").read_text(encoding="utf-8")
 
 
 def rows(text: str) -> dict[str, str]:
@@ -24,7 +30,7 @@ def named(text: str) -> list[str]:
 
 
 def test_the_table_has_every_command_once() -> None:
-    table = rows(section(PAGE, "What it speaks"))
+    table = rows(section(COMMANDS_PAGE, "Commands"))
     commands = [name for row in table.values() for name in row.split()]
     there = {name.decode() for name in COMMANDS}
     assert sorted(commands) == sorted(there)
@@ -32,18 +38,35 @@ def test_the_table_has_every_command_once() -> None:
 
 
 def test_the_raw_commands_are_named() -> None:
-    text = section(PAGE, "Existing data").partition("\n\n    ")[0]
-    table = rows(section(PAGE, "What it speaks"))
-    assert "transactions and messages" in " ".join(text.split())
-    commands = {*named(text), *table["transactions"].split(), *table["messages"].split()}
-    assert commands - {"DIR", "NX", "XX"} | {"LSMKV.RANGE"} == {
-        name.decode() for name in RAW_COMMANDS
-    }
-    assert "    LSMKV.RANGE start stop" in PAGE
+    text = section(COMMANDS_PAGE, "Commands of raw stores").partition("\n\n    ")[0]
+    table = rows(section(COMMANDS_PAGE, "Commands"))
+    assert "transactions and pub/sub" in " ".join(text.split())
+    commands = {*named(text), *table["transactions"].split(), *table["pub/sub"].split()}
+    assert commands - {"NX", "XX"} | {"LSMKV.RANGE"} == {name.decode() for name in RAW_COMMANDS}
+    assert "    LSMKV.RANGE start stop" in COMMANDS_PAGE
+
+
+def test_the_table_has_every_option_once() -> None:
+    options = re.findall(r"`(--[\w-]+)", "\n".join(rows(section(PAGE, "Options"))))
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    with group.make_context("lsmkv", ["serve"]) as context:
+        serve = group.get_command(context, "serve")
+    assert serve is not None
+    there = [name for one in serve.params for name in (*one.opts, *one.secondary_opts)]
+    assert sorted(options) == sorted(name for name in there if name.startswith("--"))
+
+
+def test_the_table_has_every_setting_once() -> None:
+    first = "\n".join(rows(section(PAGE, "Settings")))
+    settings = re.findall(r"`([\w-]+)`", first)
+    with serving() as server:
+        there = server.settings.shown()
+    assert sorted(settings) == sorted(name for name in there if not name.startswith("tls-"))
 
 
 def test_the_records_begin_as_the_table_says() -> None:
-    marks = re.findall(r"^\| `(\S+?)`", section(PAGE, "The records"), re.MULTILINE)
+    marks = re.findall(r"^\| `(\S+?)`", section(PAGE, "Records"), re.MULTILINE)
     names = ("FORMAT_KEY", "DATABASE", "CEILINGS", "EXPIRY_BOUND", "GARBAGE_ENDS", "KEY")
     names += ("ELEMENT", "RANKED", "GROUP", "EXPIRY", "GARBAGE", "CURSOR", "SCRIPT")
     names += ("IMPORT", "FIELD_EXPIRY_BOUND", "FIELD_EXPIRY", "FIELD_TIME", "FIELD_ORDER")

@@ -1,4 +1,4 @@
-"""Which Python libraries work with ``lsmkv serve``: the table of ``docs/serve.md``.
+"""Test Python libraries with ``lsmkv serve``: a table of ``docs/reference/redis-commands.md``.
 
     python tests/redis/libraries.py PORT [PAGE]
 

@@ -1,4 +1,4 @@
-"""Records of keys, byte for byte: ``docs/serve.md`` promises them."""
+"""Records of keys, byte for byte: ``docs/reference/serve.md`` promises them."""
 
 from __future__ import annotations
 

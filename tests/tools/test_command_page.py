@@ -1,4 +1,4 @@
-"""docs/command.md: its examples are run one after the other, and print what the page shows."""
+"""docs/command.md and its reference: examples run one after the other, and print what is shown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from lsmkv.tools.app import GROUPS, app
 
-PAGE = Path(__file__).parents[2] / "docs" / "command.md"
+DOCS = Path(__file__).parents[2] / "docs"
+REFERENCE = DOCS / "reference" / "command.md"
 BLOCK = re.compile(r"(?ms)^```console\n(.*?)^```$")
 # Times, the names of builds, and whether this machine's file system lets logs be mapped.
 VARYING = re.compile(
@@ -67,11 +68,18 @@ def run_pipe(line: str) -> tuple[str, str, int]:
     return data.decode(), err, status
 
 
-def test_the_examples_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [(DOCS / "command.md", 12), (REFERENCE, 25)],
+    ids=["page", "reference"],
+)
+def test_the_examples_print_what_is_shown(
+    page: Path, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    page = examples(PAGE.read_text(encoding="utf-8"))
-    assert len(page) > 25
-    assert run(page) == []
+    shown = examples(page.read_text(encoding="utf-8"))
+    assert len(shown) > least
+    assert run(shown) == []
 
 
 def test_a_wrong_example_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,8 +88,13 @@ def test_a_wrong_example_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert run(examples(page)) == [("lsmkv get zoo ant", "wings\n", "legs\n")]
 
 
-def test_every_command_is_on_the_page() -> None:
-    headings = re.findall(r"(?m)^## (.*)$", PAGE.read_text(encoding="utf-8"))
+def test_every_command_is_in_the_reference() -> None:
+    headings = re.findall(r"(?m)^## (.*)$", REFERENCE.read_text(encoding="utf-8"))
     shown = {name for heading in headings for name in heading.split(", ")}
     assert shown <= NAMES
     assert NAMES - shown <= {"dump", "verify", "repair"}
+
+
+def test_the_page_names_every_command() -> None:
+    table = (DOCS / "command.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    assert set(re.findall(r"`([a-z -]+)`", table)) >= NAMES
