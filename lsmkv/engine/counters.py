@@ -28,7 +28,7 @@ NUM_LEVELS: Final = 7
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ReadCounters:
-    """What lookups and scans did to some tables, as a rule those of one level."""
+    """Counters of lookups and scans in one group of tables, as a rule those of one level."""
 
     def __init__(self) -> None:
         self.tables_asked = 0
@@ -50,7 +50,7 @@ class ReadCounters:
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # LevelStats derives from it
 class LevelCounts(ReadCounters):
-    """What is counted by level."""
+    """Counters that are kept for each level."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class LevelCounts(ReadCounters):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LookupCounts:
-    """What lookups and scans did, that is counted once for a store."""
+    """Counters of lookups and scans that are kept once for a store."""
 
     def __init__(self) -> None:
         self.gets = 0
@@ -101,7 +101,7 @@ class LookupCounts:
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # Stats derives from it
 class StoreCounts(LookupCounts):
-    """What is counted once for a store."""
+    """Counters that are kept once for a store."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -194,8 +194,8 @@ READ_COUNTERS: Final = names_of(ReadCounters())
 
 
 def reads_of(counters: Counters) -> list[int]:
-    """What lookups and scans did: :data:`LOOKUP_COUNTERS`, then :data:`READ_COUNTERS` of each of
-    the levels 0 to 6."""
+    """Return the counters of lookups and scans: :data:`LOOKUP_COUNTERS`, then :data:`READ_COUNTERS`
+    of each of the levels 0 to 6."""
     found: list[int] = [getattr(counters, name) for name in LOOKUP_COUNTERS]
     for name in READ_COUNTERS:
         for level in range(NUM_LEVELS):
@@ -212,9 +212,9 @@ class BlockReads:
 
     def __init__(self) -> None:
         self.under_way: i64 = 0
-        """How many there are now."""
+        """Number of block reads in progress."""
         self.ended: i64 = 0
-        """How many have ended."""
+        """Number of block reads that have ended."""
 
     def __enter__(self) -> None:
         self.under_way += 1

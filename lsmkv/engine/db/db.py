@@ -169,7 +169,7 @@ class DB(Maintenance, Scannable):
                 reader = self._newer_reader(error)
 
     def __contains__(self, key: object) -> bool:
-        """Whether ``key`` exists.  Costs as much as a Get.
+        """Return True if ``key`` exists.  Costs as much as a Get.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"k", b"")

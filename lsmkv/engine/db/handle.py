@@ -132,7 +132,7 @@ class Handle:
 
     @property
     def recovery(self) -> RecoveryReport:
-        """What this open left out of a damaged log; falsy if nothing.  Plain data.
+        """Report of what this open left out of a damaged log; falsy if nothing.  Plain data.
 
         In a store that is open for reading only, it is what the last :meth:`refresh` left out.
 
@@ -145,7 +145,7 @@ class Handle:
 
     @property
     def closed(self) -> bool:
-        """Whether the store was closed.
+        """True if the store was closed.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -240,7 +240,7 @@ class Handle:
 
     @property
     def _is_nested(self) -> bool:
-        """Whether this is a call by a signal handler or finalizer that must not wait."""
+        """True if this is a call by a signal handler or finalizer that must not wait."""
         store = self._store
         return store is not None and store.lock.must_not_wait
 
@@ -338,7 +338,7 @@ class Handle:
 
     @property
     def _lease_place(self) -> object:
-        """What all handles have in common that grant the same leases."""
+        """An object that is the same for all handles that grant the same leases."""
         return self._leases
 
     def _take_lease(self, request: Request, timeout: float | None) -> NamedLease | None:
@@ -354,7 +354,7 @@ class Handle:
         return None
 
     def _is_number_leased(self, number: int) -> bool:
-        """Whether a process does, through any handle but this one."""
+        """Return True if the number is leased by a process through any handle except this one."""
         return False
 
     def _close_afterwards(self, store: Store) -> None:

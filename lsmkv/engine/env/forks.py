@@ -1,4 +1,4 @@
-"""What a forked child must not keep: descriptors of locks, leases and connections of its parent.
+"""Registry of what a forked child must close: locks, leases and connections of its parent.
 
 The child closes them at once.  A fork waits while another thread opens or closes one of them, so
 that each one is either noted here, or not there.
@@ -20,7 +20,7 @@ that waits.  It is re-entrant: a garbage collection meanwhile may finalize anoth
 
 
 class OfParent(Protocol):
-    """What has a descriptor of this process alone."""
+    """An object with a descriptor that belongs to this process alone."""
 
     def close_in_child(self) -> None:
         """Close the descriptor, and change nothing that it leads to."""
@@ -39,7 +39,7 @@ def note(one: OfParent) -> None:
 
 
 def noted() -> list[OfParent]:
-    """What forked children would close now."""
+    """Return the objects that a forked child would close now."""
     return list(_noted)
 
 

@@ -180,8 +180,8 @@ class LocalDirectory(Descriptor, Directory):
 
     @property
     def maps_logs(self) -> bool:
-        """Whether logs may be mapped: on a file system that keeps reserved space, unless a subclass
-        has its own ``create`` or ``append_to``."""
+        """True if logs may be mapped: on a file system that keeps reserved space, unless a subclass
+        overrides ``create`` or ``append_to``."""
         if self._maps_logs is None:
             own = (
                 getattr(self.create, "__func__", None) is LocalDirectory.create
@@ -253,7 +253,7 @@ class LocalDirectory(Descriptor, Directory):
             )
 
     def is_shared(self, name: str) -> bool:
-        """Whether processes share the store.  ``OSError`` if that cannot be found out."""
+        """Return True if processes share the store.  ``OSError`` if that cannot be found out."""
         try:
             with deferred:
                 fd = self.open_descriptor(name, os.O_RDONLY)
@@ -401,7 +401,7 @@ class LocalEnv(Env):
             for call in os.supports_dir_fd
         )
     )
-    """Whether this platform supports the necessary calls."""
+    """True if this platform supports the necessary calls."""
 
     def __init__(self, *, follow_symlinks: bool = False, ofd_locks: bool = HAS_OFD_LOCKS) -> None:
         self.follow_symlinks = follow_symlinks
@@ -486,5 +486,5 @@ def _make_directory(path: str, parent: int | None = None) -> bool:
 
 
 def is_write_protected(path: str) -> bool:
-    """Whether a directory exists in which this process may not create files."""
+    """Return True if a directory exists in which this process may not create files."""
     return os.path.isdir(path) and not os.access(path, os.W_OK)

@@ -57,15 +57,15 @@ _DARWIN = sys.platform == "darwin"
 OFD_GETLK: int = 92 if _DARWIN else 36
 OFD_SETLK: int = 90 if _DARWIN else 37
 HAS_LOCKS: bool = fcntl is not None
-"""Whether there are locks on files at all, as POSIX has them."""
+"""True if the platform has file locks at all, as POSIX defines them."""
 HAS_OFD_LOCKS = _LINUX or _DARWIN
-"""Whether to try OFD locks; if the system refuses them, a POSIX lock is taken."""
+"""True if OFD locks should be tried; if the system refuses them, a POSIX lock is taken."""
 
 FIRST_LEASE = 1 << 61
 """Members of a shared store have locks on bytes of a file from this offset on (``shared/``)."""
 
 _MEMBERS = 1
-"""How many bytes at the beginning of the lock file are not the owner's alone."""
+"""Number of bytes at the beginning of the lock file that are not the owner's alone."""
 
 _HELD_ELSEWHERE = (errno.EAGAIN, errno.EACCES)
 _NO_OFD_LOCKS = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
@@ -109,7 +109,7 @@ class LocalFileLock(FileLock):
 
     @property
     def is_ofd(self) -> bool:
-        """Whether this is an OFD lock, not a POSIX one."""
+        """True if this is an OFD lock, not a POSIX one."""
         return self._ofd
 
     def close(self) -> None:
@@ -276,14 +276,14 @@ def unlock(fd: int) -> None:
 
 
 def is_open_to_members(fd: int) -> bool:
-    """Whether nobody has locked the whole file.  ``OSError``."""
+    """Return True if no process has locked the whole file.  ``OSError``."""
     answer = fcntl.fcntl(fd, OFD_GETLK, pack_flock(fcntl.F_RDLCK, 0, _MEMBERS))
     return unpack_flock(answer)[0] == int(fcntl.F_UNLCK)
 
 
 def is_locked_from(fd: int, start: int) -> bool:
-    """Whether anybody has an OFD lock on a byte of a file from this offset on; False on a system
-    that has none.  ``OSError`` if that cannot be found out."""
+    """Return True if any process has an OFD lock on a byte of a file from this offset on; False on
+    a system without OFD locks.  ``OSError`` if that cannot be found out."""
     if not HAS_OFD_LOCKS:
         return False
     try:
@@ -326,8 +326,8 @@ def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
 
 
 def _asked(fd: int, ofd: bool) -> tuple[int, int]:
-    """What the system reports about an owner's lock: ``F_UNLCK`` if there is none, and its
-    holder's id.
+    """Return the system's report on an owner's lock: ``F_UNLCK`` if there is none, and its holder's
+    id.
 
     The id is -1 for an OFD lock, which has no process, and 0 for a process of another pid
     namespace.

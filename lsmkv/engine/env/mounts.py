@@ -35,7 +35,7 @@ _XFS_HAS_REFLINKS = 1 << 20
 
 
 def keeps_reservations(descriptor: int) -> bool:
-    """Whether the file system of an open file or directory certainly keeps reserved space.
+    """Return True if the file system of an open file or directory certainly keeps reserved space.
 
     False if that is unknown: on systems other than Linux, and for overlays.  Reads
     ``/proc/self/mountinfo``, which has a line per mount.

@@ -68,7 +68,7 @@ def temporary_directory(prefix: str) -> str:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is a process with this id; only where processes can share a store."""
+    """Return True if there is a process with this id; only where processes can share a store."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -118,7 +118,7 @@ class TableWriter:
 
     @property
     def closed(self) -> bool:
-        """Whether the table was finished or closed."""
+        """True if the table was finished or closed."""
         return self._builder is None
 
     def add(self, key: BytesLike, value: BytesLike) -> None:

@@ -83,7 +83,7 @@ class Background:
         """The sequences that ingests under way have taken from the future."""
         self.error: BaseException | None = None
         self.threadless = store.options.background == "inline"
-        """Whether jobs run in the calls that make or await them, and no thread is started."""
+        """True if jobs run in the calls that make or await them, and no thread is started."""
         if self.threadless:
             store.lock.watched = True
         self._disk = FullDisk(store)
@@ -121,13 +121,13 @@ class Background:
 
     @property
     def no_room(self) -> IOError | None:
-        """What flushes or compactions wait for on a full disk; None if they do not wait."""
+        """The full-disk error for which flushes or compactions wait; None if they do not wait."""
         return self._disk.error
 
     @property
     def has_obsolete_files(self) -> bool:
-        """Whether files may still exist that the last commit has made obsolete;
-        :meth:`wait_for_flush` waits for their removal, too."""
+        """True if files may still exist that the last commit has made obsolete;
+        :meth:`wait_for_flush` also waits for their removal."""
         return self.jobs.has_obsolete_files
 
     def wait_for_flush(self) -> None:
@@ -263,7 +263,7 @@ class Background:
 
     @property
     def busy(self) -> bool:
-        """Whether the thread is running."""
+        """True while the thread is running."""
         return self._running_thread is not None
 
     def wait_until_idle(self) -> None:
@@ -284,7 +284,8 @@ class Background:
 
     @property
     def is_due(self) -> bool:
-        """Whether there may be a job without a waiting caller: a hint, taken without the lock."""
+        """Return True if there may be a job without a waiting caller: a hint, taken without the
+        lock."""
         view = self._store.view
         return view is not None and (
             view.immutable is not None or compaction_is_due(view.version, self._store.options)

@@ -1,5 +1,5 @@
-"""What background work consists of: flushes, compactions, and publications: of ingested tables,
-or of a version without the tables of a deleted range.
+"""The jobs of background work: flushes, compactions, and publications of ingested tables or of a
+version without the tables of a deleted range.
 
 ``Background`` decides which job is next and calls one at a time, in its thread and without any
 lock.  A job computes, in a worker process if there is one (``pool.py``), then commits a
@@ -65,7 +65,7 @@ class RangeCompaction:
         """Bytes of the level's tables that went down so far; part of a table, while it is read."""
         self.done = False
         self.error: Exception | None = None
-        """Why it was given up: a full disk."""
+        """The error that ended it: a full disk."""
         self.cancelled = False
         """Set by the waiting caller, and nothing more: the thread removes the range compaction."""
 
@@ -103,7 +103,7 @@ class Publication:
 
     @property
     def withdrawn(self) -> bool:
-        """Whether nothing was done and nothing will be: the files are the maker's again."""
+        """True if nothing was done and nothing will be: the caller owns the files again."""
         return self.done and not self.begun
 
 
@@ -113,7 +113,7 @@ class _Installation:
     def __init__(self, edit: VersionEdit, flushed: bool, publication: Publication | None) -> None:
         self.edit = edit
         self.flushed = flushed
-        """Whether its table takes the place of the immutable memtable."""
+        """True if its table replaces the immutable memtable."""
         self.publication = publication
         """The ingest whose tables it names."""
 
@@ -128,13 +128,13 @@ class BackgroundJobs:
         self.compaction: Compaction | None = None
         """The compaction that is being carried out."""
         self.compaction_started = 0.0
-        """When it began (``time.monotonic``)."""
+        """Start of the running compaction (``time.monotonic``)."""
         self.bytes_merged = 0
-        """How many bytes of its inputs were read so far."""
+        """Bytes of its inputs that were read so far."""
         self._shrinkage = 0.5
         """Bytes of the last flushed table for each byte of its memtable's usage."""
         self.has_obsolete_files = False
-        """Whether files may still exist that the last commit has made obsolete."""
+        """True if files may still exist that the last commit has made obsolete."""
         self._committing: _Installation | None = None
         self._tried = 0
         """The number of the table that the last flush has begun."""

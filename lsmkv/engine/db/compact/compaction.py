@@ -107,7 +107,7 @@ class CompactionJob:
             yield from self._tables.entries(file, self.reads, _READAHEAD, _CHUNK)
 
     def _nothing_deeper(self, user_key: bytes) -> bool:
-        """Whether no level below that of the outputs can hold the key."""
+        """Return True if no level below that of the outputs can hold the key."""
         version = self._compaction.version
         return not any(
             version.overlaps(level, user_key, user_key)
@@ -163,7 +163,8 @@ class CompactionJob:
         return bisect_right(user_keys, self._order.of(largest), at, key=self._order.of)
 
     def _crosses_grandparents(self, user_key: bytes) -> bool:
-        """Whether an output that continued to this key would overlap too many grandparents."""
+        """Return True if an output that continued to this key would overlap too many
+        grandparents."""
         grandparents = self._compaction.grandparents
         while (
             self._grandparent < len(grandparents)

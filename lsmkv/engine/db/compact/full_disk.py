@@ -74,11 +74,11 @@ class WorkOnDisk:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self.attempts = 0
-        """How many were begun."""
+        """Number of attempts begun."""
         self.error: IOError | None = None
-        """Why the last attempt found no space; None if it found some."""
+        """The error of the last attempt, if it found no space; None if it found some."""
         self.put_off = False
-        """Whether the work waits for :meth:`resume`."""
+        """True if the work waits for :meth:`resume`."""
         self._failed = 0  # the attempt that raised ``error``
         self._failed_at = 0.0
         self._room: int | None = None  # bytes that were free before the last attempt, if known
@@ -150,8 +150,8 @@ class FullDisk:
 
     @property
     def error(self) -> IOError | None:
-        """What work waits for; None if none waits.  Cleared by the first attempt that finds
-        space."""
+        """The error for which work waits; None if none waits.  Cleared by the first attempt that
+        finds space."""
         return self.flushes.error or self.compactions.error
 
     def attempt(self, work: WorkOnDisk, job: Callable[[], None]) -> bool:

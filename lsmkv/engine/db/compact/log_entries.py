@@ -41,7 +41,7 @@ class LogEntries:
         self._keys: list[bytes] = []
         self._tagged: list[bytes] = []
         self._rise = True
-        """Whether each key lies after the one before it."""
+        """True while each key lies after the one before it."""
         self._writer = BytesWriter()
 
     def read(self, file: RandomAccessFile) -> str | None:
@@ -68,7 +68,7 @@ class LogEntries:
 
     @property
     def empty(self) -> bool:
-        """Whether the log had no write."""
+        """True if the log had no write."""
         return not self._keys
 
     def columns(self, order: KeyOrder) -> tuple[list[bytes], list[bytes]]:
@@ -116,7 +116,7 @@ class LogEntries:
         self.usage = usage
 
     def _is_visible(self, version: bytes, newer: bytes) -> bool:
-        """Whether a pinned sequence lies at or after ``version`` and before ``newer``."""
+        """Return True if a pinned sequence lies at or after ``version`` and before ``newer``."""
         pinned = self._pinned
         at = bisect_left(pinned, sequence_in(version))
         return at < len(pinned) and pinned[at] < sequence_in(newer)

@@ -62,7 +62,7 @@ LONGEST_NAME: Final = 1024
 MOST_PERMITS: Final = 1 << 20
 
 Inherited = Callable[[bytes, int], bool]
-"""Whether a permit of a name is held by a lease that an earlier owner has granted."""
+"""A predicate: True if a lease granted by an earlier owner holds this permit of this name."""
 
 
 _MOST_CLAIMS: Final = 64
@@ -79,15 +79,15 @@ class Claim(NamedTuple):
 
 
 class Waiter(NamedTuple):
-    """Who has a wish."""
+    """A caller that wants a lease."""
 
     pid: int
     caller: str = ""
     """The caller, among those of all processes."""
     label: str = ""
-    """What the lease is for, as messages call it."""
+    """The purpose of the lease, as messages name it."""
     claims: tuple[Claim, ...] = ()
-    """What the caller holds while it waits."""
+    """The leases that the caller holds while it waits."""
 
 
 class Wish:
@@ -105,29 +105,29 @@ class Wish:
         """``wake`` is called once, when the wish is granted or over."""
         self.waiter: Waiter = Waiter(os.getpid()) if waiter is None else waiter
         self.deadlock: DeadlockError | None = None
-        """Why it was given up, if that is the reason."""
+        """The deadlock that ended the wait, if one did."""
         self.name = name
         self.permits = permits
         self.limit = limit
         self.until = until
-        """When it is given up (``time.monotonic``)."""
+        """The time at which the caller gives up (``time.monotonic``)."""
         self.wake = wake
         self.permit = -1
-        """Which of the permits it has got; -1 while it waits."""
+        """Index of the granted permit; -1 while it waits."""
         self.deadline = NEVER
-        """When its limit passes, once it is granted."""
+        """The time at which the lease expires, once it is granted."""
         self.over = False
-        """Whether it was given up, or has ended."""
+        """True if the caller gave up, or the lease has ended."""
 
 
 class _Name:
-    """Who has a name, and who waits for it."""
+    """Holders of a name, and the queue for it."""
 
     def __init__(self) -> None:
         self.holders: dict[int, Wish] = {}  # by permit
         self.queue: list[Wish] = []
         self.look = 0.0
-        """When to look again whether inherited leases have ended."""
+        """The next time to check for inherited leases that have ended."""
 
 
 class NamedLeases:
@@ -227,21 +227,21 @@ class NamedLeases:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """True if it was closed."""
         return self._closed
 
     @property
     def wishes(self) -> int:
-        """How many leases are held or waited for."""
+        """Number of leases that are held or waited for."""
         return self._wishes
 
     def waiting(self, name: bytes) -> int:
-        """How many wait for a name."""
+        """Return the number of callers that wait for a name."""
         state = self._names.get(name)
         return 0 if state is None else len(state.queue)
 
     def names(self) -> list[LeasedName]:
-        """Who holds and who waits, names with waiting callers first."""
+        """Return the holders and waiters of each name, names with waiting callers first."""
         with self._lock.guard:
             found = [_described(key, name) for key, name in self._names.items()]
         return sorted(found, key=_by_waiters)
@@ -338,7 +338,8 @@ class NamedLeases:
         woken.append(wish)
 
     def _is_held(self, claim: Claim) -> bool:
-        """Whether the caller of a claim has that lease, from this queue or from the one before."""
+        """Return True if the caller of a claim holds that lease, from this queue or from an earlier
+        owner's."""
         name = self._names.get(claim.name)
         holder = None if name is None else name.holders.get(claim.permit)
         if holder is not None:
@@ -432,10 +433,10 @@ class _Waker:
 
 
 class LeaseEnd:
-    """How a lease ends, where it was granted."""
+    """The end of a lease, at the queue that granted it."""
 
     def is_open(self) -> bool:
-        """Whether what has granted it still is there."""
+        """Return True if the queue that granted the lease still exists."""
         raise NotImplementedError
 
     def end(self) -> bool:
@@ -482,11 +483,11 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """What it is called among the callers of all processes."""
+        """The caller's name, unique among all processes."""
         return f"{os.getpid()}.{self._number}"
 
     def claims(self, place: object) -> tuple[Claim, ...]:
-        """What it holds, of the leases that are granted there."""
+        """Return the leases held by this caller that were granted at ``place``."""
         held = [one for one in list(self.leases) if one.place == place and one.held]
         return tuple([Claim(one.name, one.permit, one.caller) for one in held[-_MOST_CLAIMS:]])
 
@@ -547,7 +548,7 @@ class Request:
         self._place = place
 
     def waiter(self) -> Waiter:
-        """Who asks for it, and what that caller holds now."""
+        """Return the caller that asks for the lease, with the leases that it holds now."""
         caller, label = self.wait.caller, self._label[:_LONGEST_LABEL]
         return Waiter(os.getpid(), caller.name, label, caller.claims(self._place))
 
@@ -558,22 +559,22 @@ class NamedLease:
     def __init__(self, name: bytes, permit: int, deadline: float, end: LeaseEnd) -> None:
         self.name = name
         self.permit = permit
-        """Which of the name's permits it is: 0 if there is one."""
+        """Index of the permit: 0 if the name has one permit."""
         self.deadline = deadline
-        """When its limit passes (``time.monotonic``)."""
+        """The time at which the lease expires (``time.monotonic``)."""
         self._end: LeaseEnd | None = end
         self._count = 1
         self._pid = os.getpid()
         self._noted: tuple[dict[tuple[bytes, bytes], NamedLease], tuple[bytes, bytes]] | None = None
         self._owner: Caller | None = None
         self.caller = ""
-        """What the caller is called that is going to release it."""
+        """The name of the caller that is going to release it."""
         self.place: object = None
-        """Where it was granted, if there is such a caller."""
+        """The place that granted it, if there is such a caller."""
 
     @property
     def held(self) -> bool:
-        """Whether it is held: not released, and its limit has not passed."""
+        """True if it is held: not released, and not expired."""
         end = self._end
         if end is None or self._pid != os.getpid():
             return False

@@ -303,7 +303,7 @@ class PrefixedSnapshot(Snapshot):
 
     @property
     def closed(self) -> bool:
-        """Whether :meth:`close` was called."""
+        """True if :meth:`close` was called."""
         return self._whole.closed
 
     def close(self) -> None:

@@ -42,7 +42,7 @@ from lsmkv.engine.util.text import count
 T = TypeVar("T")
 
 Isolation = Literal["serializable", "snapshot"]
-"""What a commit checks."""
+"""The checks that a commit makes."""
 
 
 def refuse_unknown(isolation: str) -> None:

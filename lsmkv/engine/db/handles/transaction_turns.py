@@ -68,7 +68,7 @@ class Place:
         raise NotImplementedError
 
     def holds(self) -> bool:
-        """Whether the turn has come, and not ended."""
+        """Return True if the turn has come, and not ended."""
         raise NotImplementedError
 
     def end(self) -> None:
@@ -80,7 +80,7 @@ class SharedQueue:
     """The queue of the processes that share a store."""
 
     def is_free(self, key: bytes | None) -> bool:
-        """Whether a call about ``key`` may begin an attempt outside of a turn."""
+        """Return True if a call about ``key`` may begin an attempt outside of a turn."""
         raise NotImplementedError
 
     def place(self, key: bytes | None) -> Place | None:
@@ -99,11 +99,11 @@ class Turn:
         self.wake = wake
         """Called once, when the turn has come, by any thread and under the queue's lock."""
         self.since = 0.0
-        """When it came (``time.monotonic``); 0 while it has not, and infinite while it still has
-        to come among the processes."""
+        """The time at which it came (``time.monotonic``); 0 before that, and infinite while it
+        still has to come among the processes."""
 
     def excludes(self, key: bytes | None) -> bool:
-        """Whether a call about ``key`` has to wait for the end of this turn."""
+        """Return True if a call about ``key`` has to wait for the end of this turn."""
         return self.key is None or key is None or self.key == key
 
 
@@ -154,7 +154,7 @@ class Turns:
             pass
 
     def is_free(self, key: bytes | None) -> bool:
-        """Whether a call about ``key`` may begin an attempt outside of a turn."""
+        """Return True if a call about ``key`` may begin an attempt outside of a turn."""
         if self._queue:
             with self._lock:
                 self._advance()
@@ -163,7 +163,7 @@ class Turns:
         return self.shared is None or self.shared.is_free(key)
 
     def holds(self, turn: Turn) -> bool:
-        """Whether the turn has come, and not ended."""
+        """Return True if the turn has come, and not ended."""
         with self._lock:
             self._advance()
             return turn.since > 0 and turn in self._queue
@@ -224,7 +224,7 @@ class Attempts:
         self._place: Place | None = None
 
     def need_turn(self) -> bool:
-        """Whether the next attempt has to wait for a turn."""
+        """Return True if the next attempt has to wait for a turn."""
         if self._nested:
             return False
         if self._turn is not None:

@@ -130,7 +130,7 @@ def _refuse_remains(directory: Directory) -> None:
 
 
 def _is_empty_log(directory: Directory, name: str) -> bool:
-    """Whether a log holds only zeros: space that was reserved when the store was made."""
+    """Return True if a log holds only zeros: space that was reserved when the store was made."""
     with directory.open(name) as file:
         for offset in range(0, file.size, MIB):
             if file.read(offset, MIB).strip(b"\0"):

@@ -53,7 +53,7 @@ class ReadOnlyRecovery(Recovery):
     """
 
     bound: Bound | None = None
-    """How far to read, if there is a bound."""
+    """The limit of the read, if there is one."""
     _read_only = True
 
     def read(self) -> None:
@@ -74,7 +74,7 @@ class ReadOnlyRecovery(Recovery):
             self.bound.confirm(self._versions.current, self._versions.last_sequence)
         self.recovered = Recovered(self._versions, self._memtable)
         self.tail = self._make_tail()
-        """What reads on where this recovery ended; None where that cannot be done, for damage."""
+        """Continues to read where this recovery ended; None if damage makes that impossible."""
 
     @property
     def manifest_number(self) -> int:
@@ -152,7 +152,7 @@ class Follower:
         self._was_destroyed = False
         self._manifest = 0  # the number of the MANIFEST read last
         self.report = RecoveryReport(directory.path)
-        """What the store does not show, since its log is damaged."""
+        """Report of writes that the store does not show, because their log is damaged."""
 
     def open(self) -> Store:
         """A store in its present state.  Raises what opening raises.

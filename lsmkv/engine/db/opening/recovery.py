@@ -73,14 +73,14 @@ class Recovery:
         self.policy = damage_policy.DamagePolicy(
             directory.path, info_log, self._read_only, options.paranoid_checks
         )
-        """What is done about damage."""
+        """Decides on damage."""
         self._lock = lock
         self._versions = VersionSet(directory, options, comparator)
         self._edit = VersionEdit()
         self._committing = False  # whether the MANIFEST may name the tables of the edit
         self._memtable = MemTable(comparator.user_comparator, lock)
         self.report = RecoveryReport(directory.path)
-        """What is left out of the logs, once they have been replayed."""
+        """Report of what is left out of the logs, once they have been replayed."""
         self._manifest_name = ""
         self._manifest: Manifest | None = None
         self._manifest_torn = False
@@ -202,7 +202,8 @@ class Recovery:
     # A store with nothing to recover
 
     def _is_settled(self, names: list[str], logs: list[int]) -> bool:
-        """Whether everything is in tables: the only log is empty, and all files are in use."""
+        """Return True if everything is in tables: the only log is empty, and all files are in
+        use."""
         versions = self._versions
         if logs != [versions.log_number] or self._log_end > 0 or self._unjudged is not None:
             return False

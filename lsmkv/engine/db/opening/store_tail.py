@@ -32,11 +32,12 @@ _MEMTABLES = 2
 
 
 class NotYet(Exception):
-    """What was read is not to be shown: a part of it has not happened yet, or may be removed."""
+    """The state that was read must not be shown: a part of it has not happened yet, or may be
+    removed."""
 
 
 class Bound:
-    """How far a view may go.  Without bounds, as here: as far as the files do."""
+    """The upper limit of a view.  Without bounds, as here: as far as the files reach."""
 
     def last(self) -> int:
         """The sequence of the last write that may be shown."""
@@ -59,17 +60,17 @@ class FollowedLog:
 
 
 class _LogBatches:
-    """What was read from one log: each batch with the sequence of its first operation."""
+    """Batches read from one log, each with the sequence of its first operation."""
 
     def __init__(self, log: FollowedLog) -> None:
         self.log = log
         self.begun = log.tail.end > 0
-        """Whether the log had batches before."""
+        """True if the log already had batches."""
         self.found: list[tuple[int, list[Operation]]] = []
 
 
 class StoreTail:
-    """Where the view of a store ends, and what it takes to move it on.
+    """The end of a store's view, and the means to advance it.
 
     One thread at a time calls it.  After an error, or an interrupt, its state is unusable.
     """
@@ -96,15 +97,15 @@ class StoreTail:
         """Set by code that came in between and moved the view itself: nothing is applied then."""
 
     def unread(self) -> bool:
-        """Whether there may be anything new: a look at the directory, at the MANIFEST and at each
-        log, of a few system calls."""
+        """Return True if there may be anything new: a look at the directory, at the MANIFEST and at
+        each log, of a few system calls."""
         mark = self._directory.change_mark()
         if mark is None or mark != self._mark or self._manifest.unread():
             return True
         return any(log.tail.unread() for log in self.logs)
 
     def was_destroyed(self) -> bool:
-        """Whether another store has taken the place of this one, in the same directory."""
+        """Return True if another store has replaced this one, in the same directory."""
         return self._manifest.was_replaced()
 
     def follow(self, store: Store, last: int) -> bool:

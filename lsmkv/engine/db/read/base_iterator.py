@@ -65,7 +65,7 @@ class BaseIterator:
 
     @property
     def closed(self) -> bool:
-        """Whether the iterator, or its store, was closed."""
+        """True if the iterator, or its store, was closed."""
         return self._store is None or self._store.view is None
 
     def close(self) -> None:

@@ -71,7 +71,7 @@ class CommittedBatch(NamedTuple):
 
 
 class BatchSource(Protocol):
-    """What an iterator over batches knows of the handle that made it."""
+    """The part of a handle that its iterators over batches use."""
 
     path: str
 
@@ -146,7 +146,7 @@ class Batches:
 
     @property
     def closed(self) -> bool:
-        """Whether the iterator was closed.
+        """True if the iterator was closed.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db, db.batches(0) as batches:

@@ -32,12 +32,12 @@ class ConsumedRange:
         self._low = gap
         self._high = gap
         self._beyond_all = gap is None and at_end
-        """Whether the lower end is still after all keys; if ``_low`` is None otherwise, it is
-        before them."""
+        """True while the lower end is after all keys.  If it is False and ``_low`` is None, the
+        lower end is before all keys."""
         self._below_all = gap is None and not at_end
-        """Whether the upper end is still before all keys."""
+        """True while the upper end is before all keys."""
         self.listed = False
-        """Whether the ranges of the transaction have this object."""
+        """True if this object is among the ranges of the transaction."""
 
     def rise(self, position: Position | None) -> None:
         """The iterator has moved up to a position; None is after all keys."""
@@ -115,7 +115,7 @@ class ConsumedRanges:
         return joined
 
     def _touches(self, bounds: Bounds, following: Bounds) -> bool:
-        """Whether no key lies between two ranges, of which the second begins no earlier."""
+        """Return True if no key lies between two ranges, of which the second begins no earlier."""
         upper, lower = bounds.upper, following.lower
         return upper is None or lower is None or not self.order.is_before(upper, lower)
 

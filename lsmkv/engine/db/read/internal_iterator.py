@@ -38,7 +38,7 @@ class InternalIterator(ABC):
     """
 
     stretch: Stretch | None = None
-    """What learns of empty reads."""
+    """Notified of empty reads."""
 
     def note_empty_read(self) -> None:
         """Note that a read has brought nothing, and let signals and other threads in."""

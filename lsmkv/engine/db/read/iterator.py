@@ -26,9 +26,9 @@ class RangeArguments(TypedDict, total=False):
     start: BytesLike | None
     stop: BytesLike | None
     include_start: bool
-    """Whether the range holds ``start`` itself; True if left out."""
+    """True if the range includes ``start`` itself; True if omitted."""
     include_stop: bool
-    """Whether the range holds ``stop`` itself; False if left out."""
+    """True if the range includes ``stop`` itself; False if omitted."""
     prefix: BytesLike | None
     """Only keys that begin with this; with ``start`` and ``stop``, of those in that range."""
     limit: int | None
@@ -36,7 +36,7 @@ class RangeArguments(TypedDict, total=False):
     verify_checksums: bool
     """Accepted for plyvel's sake: checksums are verified in any case."""
     fill_cache: bool
-    """Whether blocks that are read go into the block cache.  In the bytewise order a scan fills
+    """True if blocks that are read go into the block cache.  In the bytewise order a scan fills
     about a quarter of it, and leaves the rest alone."""
 
 

@@ -38,7 +38,7 @@ class BaseLevelIterator(InternalIterator):
     @property
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether no file reaches into the range.  Valid before the first chunk."""
+        """Return True if no file reaches into the range.  Valid before the first chunk."""
 
     def read_pairs(self) -> None:
         """Return pairs without deletions.  Call it before the first chunk."""
@@ -75,7 +75,7 @@ class LevelIterator(BaseLevelIterator):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no file reaches into the range."""
+        """Return True if no file reaches into the range."""
         return self._file == len(self._reader.files)
 
     def read_pairs(self) -> None:
@@ -181,7 +181,7 @@ class ReverseLevelIterator(BaseLevelIterator):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no file reaches into the range."""
+        """Return True if no file reaches into the range."""
         return self._file == 0
 
     def next_chunk(self) -> list[Any]:

@@ -51,7 +51,7 @@ class _Source:
 
     def __init__(self, chunks: InternalIterator, order: KeyOrder, back: bool, age: i64) -> None:
         self.age: i64 = age
-        """How many sources are newer."""
+        """Number of newer sources."""
         self.chunks = chunks
         self._order = order
         self._back = back
@@ -63,7 +63,7 @@ class _Source:
         self._run_at: i64 = 0
         """Index of the next deletion in that run."""
         self.left: i64 = 0
-        """How many entries the buffer has left; a run is one."""
+        """Number of entries left in the buffer; a run counts as one."""
         self.key: Any = None
         """The sort key of the next entry's user key."""
 
@@ -300,7 +300,7 @@ class MergingIterator(InternalIterator):
         queue[at - 1] = source
 
     def _unneeded_of(self, source: _Source) -> Unneeded:
-        """What the next chunk of a source, the first of the queue, may lack
+        """Return the entries that the next chunk of a source, the first of the queue, may omit
         (:mod:`lsmkv.engine.table.deletion_run`)."""
         queue = self._queue
         at: i64 = 1

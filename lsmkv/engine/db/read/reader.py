@@ -250,8 +250,8 @@ class Reader:
             row_cache.keep(key, value, self._row_cache_limit)
 
     def _is_fourth(self) -> bool:
-        """Whether to keep this Get's value: one Get in four.  The pattern shifts, so that keys that
-        are read in turn all get in."""
+        """Return True if this Get's value should be kept: one Get in four.  The pattern shifts, so
+        that all keys that are read in turn get in."""
         gets: i64 = self.store.counters.gets
         return (gets + (gets >> 3) + (gets >> 8)) & 3 == 0
 

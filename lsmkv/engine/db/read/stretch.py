@@ -35,13 +35,14 @@ class Stretch:
         self.reads: i64 = 0
         """Those before the first pair of the chunk that is being read."""
         self.has_pairs = False
-        """Whether that has a pair: empty reads are then those before the next chunk."""
+        """True if the chunk being read has a pair: empty reads are then those before the next
+        chunk."""
         self.later: i64 = 0
         """Those after the last pair of that chunk."""
 
     @property
     def is_long(self) -> bool:
-        """Whether the stretch may become a range."""
+        """True if the stretch may become a range."""
         return self._search is not None or self.reads >= self.ranges.shortest
 
     def next_chunk(self) -> None:

@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 MOST: Final = 64
-"""How many ranges are kept: those that saved the most reads."""
+"""Number of ranges that are kept: those that saved the most reads."""
 SHORTEST: Final = 2
 """Empty reads that a range has to save."""
 MOST_PUTS: Final = 10_000
-"""How many puts are noted for one scan; after more, it has found nothing out."""
+"""Number of puts that are noted for one scan; after more, the findings of that scan are discarded.
+"""
 
 
 class EmptyRange:
@@ -49,7 +50,7 @@ class EmptyRange:
         self.sequence: i64 = sequence
         """Readers at this sequence and at later ones see no key of the range."""
         self.reads: i64 = reads
-        """How many reads it saves a scan, about."""
+        """Approximate number of reads that it saves a scan."""
 
 
 class EmptyRanges:
@@ -63,7 +64,7 @@ class EmptyRanges:
         self.shortest: i64 = shortest
         """After so many empty reads a scan begins a range; one that saves fewer is forgotten."""
         self.active = False
-        """Whether puts have to be noted."""
+        """True if puts have to be noted."""
 
     def known(self) -> list[EmptyRange]:
         """The ranges, in ascending order."""
@@ -82,7 +83,8 @@ class EmptyRanges:
         return None
 
     def _count_before(self, known: list[EmptyRange], edge: Position | None, back: bool) -> i64:
-        """How many of the ranges end before a position, or with ``back`` begin before it."""
+        """Return the number of ranges that end before a position, or with ``back`` begin before
+        it."""
         low: i64 = 0
         high: i64 = len(known)
         while low < high:
@@ -148,7 +150,7 @@ class EmptyRanges:
         return _trimmed([*before, found, *after])
 
     def _is_empty(self, some: EmptyRange) -> bool:
-        """Whether no key can be in a range."""
+        """Return True if no key can be in a range."""
         lower, upper = some.lower, some.upper
         if lower is None or upper is None:
             return False
@@ -194,8 +196,8 @@ def _trimmed(known: list[EmptyRange]) -> list[EmptyRange]:
 
 
 def _is_below(end: Position | None, begin: Position | None, order: KeyOrder) -> bool:
-    """Whether a range that ends at one position lies before one that begins at another, with keys
-    between them perhaps."""
+    """Return True if a range that ends at one position lies before one that begins at another;
+    there may be keys between them."""
     return end is not None and begin is not None and order.is_before(end, begin)
 
 

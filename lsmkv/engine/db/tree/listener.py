@@ -1,4 +1,4 @@
-"""What an observed store reports to: the reader, the writer and the scans call it after each call.
+"""The interface of an observer: the reader, the writer and the scans call it after each call.
 
 ``Store.listener`` is None unless an option asks for observation; the observer of ``db/observe``
 derives from :class:`CallListener`.  The engine knows no more of it than this, and an observer

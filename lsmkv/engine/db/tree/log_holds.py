@@ -14,13 +14,13 @@ from lsmkv.engine.format.log_tail import LogTail
 
 @mypyc_attr(native_class=False)  # which allows weak references
 class LogHold:
-    """Where one iterator is: it needs the log of this number, and all later ones."""
+    """The position of one iterator: it needs the log of this number, and all later ones."""
 
     number = 0
     tail: LogTail | None = None
-    """What reads that log; None before the first, and once the store is closed."""
+    """The reader of that log; None before the first, and once the store is closed."""
     holds: LogHolds | None = None
-    """Who knows of it."""
+    """The registry that has it."""
 
     def move(self, number: int, tail: LogTail | None) -> None:
         """Read on in another log."""

@@ -32,9 +32,9 @@ class Manifest:
         self.tail: LogDamage | None = None
         """The bad bytes after the last good record, if there are any."""
         self.end = 0
-        """Where the last good record ends."""
+        """End of the last good record."""
         self.last = -1
-        """Where the last good record starts."""
+        """Start of the last good record."""
         self._seen: set[str] = set()
 
     def apply(self, edit: VersionEdit) -> None:
@@ -69,7 +69,7 @@ class Manifest:
 
     @property
     def complete(self) -> bool:
-        """Whether it had all counters that a MANIFEST must have."""
+        """Return True if it had all counters that a MANIFEST must have."""
         return {"next file number", "log number", "last sequence"} <= self._seen
 
     def check(self, comparator: InternalKeyComparator) -> None:

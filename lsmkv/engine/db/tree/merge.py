@@ -146,7 +146,7 @@ def _newest_first(entries: list[Entry], order: KeyOrder) -> list[Entry]:
 
 
 def _is_older(tagged: bytes, other: bytes) -> bool:
-    """Whether one version of a key is older than another, by their tagged values."""
+    """Return True if one version of a key is older than another, by their tagged values."""
     first: i64 = sequence_in(tagged)
     second: i64 = sequence_in(other)
     return first < second or (first == second and tagged[0] < other[0])

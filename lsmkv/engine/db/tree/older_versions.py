@@ -92,6 +92,6 @@ class OlderVersions:
 
 
 def _any_within(ascending: list[int], first: int, stop: int) -> bool:
-    """Whether one of the numbers is at least ``first`` and less than ``stop``."""
+    """Return True if one of the numbers is at least ``first`` and less than ``stop``."""
     at = bisect_left(ascending, first)
     return at < len(ascending) and ascending[at] < stop

@@ -1,4 +1,4 @@
-"""Whom a store tells of its writes: callers that wait for one, and other processes.
+"""The interface by which a store reports its writes to waiting callers and to other processes.
 
 ``Store.sharing`` is None until somebody waits, or while the store is not shared.  A class derived
 from :class:`Sharing` publishes the store to other processes (:mod:`lsmkv.shared`).  The engine
@@ -76,17 +76,18 @@ class Sharing:
         one needs has been removed.  Called by the thread that commits."""
 
     def is_leased(self, number: int) -> bool:
-        """Whether another process may need the table of that number, which no version of this
-        process names."""
+        """Return True if another process may need the table of that number, which no version of
+        this process names."""
         return False
 
     def is_log_leased(self, number: int) -> bool:
-        """Whether another process may need the log of that number, which this one does not."""
+        """Return True if another process may need the log of that number, which this one does not
+        need."""
         return False
 
     def counted(self) -> list[tuple[int, str, list[int]]]:
-        """What each process counts, as ``db/observe/process_words.py`` has it: its id, its role,
-        and its words.  The owner's own comes first; [] if no other process knows the store."""
+        """Return the id, role and counter words of each process (``db/observe/process_words.py``).
+        The owner comes first; [] if no other process knows the store."""
         return []
 
     def leased_names(self) -> list[LeasedName]:

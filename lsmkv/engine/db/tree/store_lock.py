@@ -87,9 +87,9 @@ class StoreLock(ThreadLock):
         self.directory: Directory | None = None
         """The store's directory, if its calls take a lock, as those of a :class:`MemoryEnv` do."""
         self.watched = False
-        """Whether ``work`` or ``directory`` may be held; if not, callers need not check."""
+        """True if ``work`` or ``directory`` may be held; if not, callers need not check."""
         self.due = False
-        """Whether a nested call has left something to be done."""
+        """True if a nested call has left work to be done."""
         self.finish: Callable[[], None] | None = None
         """Does the writes that nested calls have queued."""
         self.closer: Callable[[], None] | None = None
@@ -99,17 +99,17 @@ class StoreLock(ThreadLock):
 
     @property
     def is_held(self) -> bool:
-        """Whether the calling thread holds one of the two locks."""
+        """True if the calling thread holds one of the two locks."""
         return self.mine() or self.writers.mine()
 
     @property
     def on_own_thread(self) -> bool:
-        """Whether the calling thread is one of the store's."""
+        """True if the calling thread is one of the store's."""
         return bool(self.threads) and get_ident() in self.threads
 
     @property
     def must_not_wait(self) -> bool:
-        """Whether this is a call that must not wait for another one."""
+        """True if this is a call that must not wait for another one."""
         return (
             self.is_held
             or self.on_own_thread

@@ -64,7 +64,7 @@ class VersionSet:
         self._applying: tuple[VersionEdit, Version] | None = None
         """The last edit, and the version that it makes."""
         self.unsettled = False
-        """Whether an edit is being written, or an interrupt has come while it was: the MANIFEST may
+        """True if an edit is being written, or an interrupt came while it was: the MANIFEST may
         name its tables or not, and the next record begins a new one."""
         self._leases: list[weakref.ref[set[int]]] = []
         self._lease(self.current)

@@ -28,7 +28,7 @@ _LARGE: Final = 1 << 20  # bytes of a record, beyond which its buffer is not kep
 
 
 class Commit:
-    """What is being committed: a batch, a publication, or nothing.  A writer has one such object.
+    """The commit in progress: a batch, a publication, or nothing.  A writer has one such object.
 
     An exception such as KeyboardInterrupt may be raised between any two steps of a commit.  So
     :attr:`batch` or :attr:`publication` is set before the first step and cleared after the last,

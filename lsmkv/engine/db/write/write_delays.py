@@ -28,11 +28,11 @@ class WriteDelays:
         self._store = store
         self._full_usage: int = store.options.write_buffer_size
         self._debt = DelayDebt(_LONGEST_DELAY)
-        """What writes owe that are delayed."""
+        """Delays that writers still owe."""
         self._turn_ends = 0.0
-        """When writers give way to readers again."""
+        """The time at which writers give way to readers again."""
         self._reads_before: i64 = 0
-        """How many block reads had ended when they did last."""
+        """Number of block reads that had ended when writers last gave way."""
 
     def after_write(self, operations: list[Operation]) -> None:
         """Delay the writer of a batch, if level 0 has many files or two memtables are filling."""

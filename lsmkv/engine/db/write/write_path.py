@@ -1,4 +1,5 @@
-"""What a handle writes through: the store's own writer, or one in another process."""
+"""The interface through which a handle writes: the store's own writer, or one in another process.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ class WritePath:
 
     @property
     def log_is_mapped(self) -> bool:
-        """Whether the current log is mapped into memory."""
+        """True if the current log is mapped into memory."""
         raise NotImplementedError
 
     def write(

@@ -39,7 +39,7 @@ class PendingWrite:
         self.members: list[PendingWrite] | None = None
         """The batches of a group, in their order; None for a single batch."""
         self.nested = False
-        """Whether no writer waits for it: a nested call has left it."""
+        """True if no writer waits for it: a nested call has left it."""
         self._turn: Any = None  # a lock, once its writer waits
 
     def finish(self, error: BaseException | None = None) -> None:

@@ -173,7 +173,8 @@ class Writer(WritePath):
     # Beyond the tour: nested calls, a store that was handed over, and the other calls of a store
 
     def _must_not_wait(self, contended: bool) -> bool:
-        """Whether this is a nested call that must not wait for the locks: a cheap look first."""
+        """Return True if this is a nested call that must not wait for the locks: a cheap look
+        first."""
         lock = self._store.lock
         return (
             contended
@@ -194,7 +195,8 @@ class Writer(WritePath):
         writer.write(list(pending.operations), pending.sync)
 
     def _next_writer(self, error: ClosedError) -> WritePath:
-        """What writes since this writer was closed; raises the error if nothing does."""
+        """Return the path for writes since this writer was closed; raise the error if there is
+        none."""
         if self.successor is None:
             raise error
         return self.successor()
@@ -242,12 +244,12 @@ class Writer(WritePath):
 
     @property
     def probes_keys(self) -> bool:
-        """Whether :meth:`write` looks at the keys of a batch before the log has it."""
+        """True if :meth:`write` looks at the keys of a batch before it is in the log."""
         return self._probe is not None
 
     @property
     def log_is_mapped(self) -> bool:
-        """Whether the current log is mapped into memory."""
+        """True if the current log is mapped into memory."""
         return self._logs.current.mapped
 
     def sync(self) -> None:
@@ -348,7 +350,7 @@ class Writer(WritePath):
             return self._commit.drop(drop)
 
     def is_ingesting(self) -> bool:
-        """Whether this thread runs an ingest, whose ``progress`` then makes the call."""
+        """True if this thread runs an ingest, whose ``progress`` then makes the call."""
         own = get_ident()
         return any(thread == own and under_way.locked() for thread, under_way in list(self.ingests))
 
