@@ -64,7 +64,7 @@ class Batches(Closing):
 
     @property
     def closed(self) -> bool:
-        """Whether the iterator was closed."""
+        """True if the iterator was closed."""
         return self._closed
 
     async def close(self) -> None:

@@ -23,7 +23,7 @@ from lsmkv.shards import shards as _shards
 T = TypeVar("T")
 
 Source = _db.DB | _snapshot.Snapshot | _prefixed.PrefixedDB[_db.DB] | _shards.Shards
-"""What is read."""
+"""The object that is read."""
 
 
 class Scannable(ABC):
@@ -141,6 +141,6 @@ class Readable(Scannable):
         return default if value is None else value
 
     async def contains(self, key: BytesLike) -> bool:
-        """Whether it has ``key``: ``key in db``, which cannot be awaited."""
+        """Return True if it has ``key``: ``key in db``, which cannot be awaited."""
         threads, source = self._opened()
         return await threads.run(source.__contains__, as_bytes(key, "key"))

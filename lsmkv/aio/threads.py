@@ -34,7 +34,7 @@ class CallThreads:
 
     @property
     def ended(self) -> bool:
-        """Whether :meth:`end` was called."""
+        """True if :meth:`end` was called."""
         return self._end is not None
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -52,7 +52,7 @@ def _changed(paths: dict[str, str], name: str) -> str | None:
 
 
 def present_path(name: str) -> str | None:
-    """Where a module of a former path is now; None for any other name."""
+    """Return the present path of a module with a former path; None for any other name."""
     return _changed(_PRESENT, name)
 
 
@@ -60,7 +60,7 @@ class FormerPaths:
     """Finds and loads modules by their former paths: the import system asks it first."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """What the import system needs to know of a module; None if its path is no former one."""
+        """Return the import spec of a module; None if its path is not a former one."""
         if not name.startswith("lsmkv.") or present_path(name) is None:
             return None
         loader: Any = self

@@ -116,7 +116,7 @@ class Stats(StoreCounts, _CopiedByInit):
     memtable_bytes: int
     """Size of the memtables now, counted as for ``write_buffer_size``."""
     mapped_log: bool
-    """Whether the log is mapped into memory; for a read-only store, whether lsmkv would map it."""
+    """True if the log is mapped into memory; for a read-only store, True if lsmkv would map it."""
     compression: str
     """The codec of new tables, as ``compression=`` takes it; in a read-only store, a writer's, if
     the store is in a local directory."""
@@ -183,7 +183,7 @@ class Stats(StoreCounts, _CopiedByInit):
         return (self.blocks_read + self.block_cache_hits) / reads if reads else 0.0
 
     def __sub__(self, before: Stats) -> Stats:
-        """What happened since ``before``.
+        """Return the changes since ``before``.
 
         Counters are the differences; what says how things stand (files and bytes of a level, bytes
         in cache and memtables) is that of the later one.
@@ -263,7 +263,7 @@ class Stats(StoreCounts, _CopiedByInit):
         return f"{table(_HEADINGS, rows)}<p>{summary}</p>"
 
     def _log(self) -> str:
-        """How the log is written: a store that only reads does not know."""
+        """Return the way in which the log is written; empty if nothing was written."""
         if not self.log_writes:
             return ""
         return "; mapped" if self.mapped_log else "; written"

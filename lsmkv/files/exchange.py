@@ -1,4 +1,4 @@
-r"""What ``export`` writes and ``import`` reads: JSON lines, and a raw format.
+r"""Formats of ``export`` and ``import``: JSON lines, and a raw format.
 
 **JSON lines.**  An object a line, ``{"key": "ant", "value": "six legs"}``, all in ASCII.  Bytes
 that are not valid UTF-8 are in fields of other names: :mod:`lsmkv.engine.util.json_fields`.  Other

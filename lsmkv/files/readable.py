@@ -1,4 +1,4 @@
-"""Where bytes come from: a file by its path, bytes in memory, or a readable object.
+"""Sources of bytes: a file by its path, bytes in memory, or a readable object.
 
 This is the one place where :mod:`lsmkv.files` opens anything.
 """
@@ -50,7 +50,7 @@ class Readable(Protocol):
 
 
 FileSource = str | os.PathLike[str] | bytes | Readable
-"""What can be inspected: the path of a file, its bytes, or a :class:`Readable`."""
+"""An object that can be inspected: the path of a file, its bytes, or a :class:`Readable`."""
 
 _IN_MEMORY = "<bytes>"
 

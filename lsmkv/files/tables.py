@@ -33,7 +33,7 @@ class Footer:
     """
 
     offset: int
-    """Where it begins in the file."""
+    """Start of the footer in the file."""
     metaindex: BlockHandle
     index: BlockHandle
     fields: tuple[Field, ...]
@@ -179,7 +179,7 @@ class Table(OpenFile):
         return codec_name(codec_in(self._file))
 
     def places(self) -> list[BlockPlace]:
-        """Where all blocks are, by offset.
+        """Return the locations of all blocks, by offset.
 
         Blocks that the index or the metaindex does not name because it is damaged are missing.  In
         a damaged file blocks may overlap, or lie beyond the end of the file.
@@ -242,7 +242,8 @@ class Table(OpenFile):
                     yield TableEntry(place.offset, user_key, sequence, kind, entry.value)
 
     def meta_blocks(self) -> list[BlockPlace]:
-        """Where the filters and other meta blocks are, in the order of the metaindex."""
+        """Return the locations of the filters and other meta blocks, in the order of the
+        metaindex."""
         return [
             meta_place(entry.handle, entry.key)
             for entry in self._sound(self.metaindex)

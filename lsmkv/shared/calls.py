@@ -49,7 +49,7 @@ class Calls:
             yield member
 
     def runs(self, member: MemberConnection) -> bool:
-        """Whether a call runs, whose thread still sends the answer."""
+        """Return True if a call is running and its thread still has to send the answer."""
         return member.busy and member not in self._finished
 
     def stop(self) -> None:

@@ -50,14 +50,14 @@ class OwnerGone(Exception):
         self.slot = slot
         self.request = request
         self.left = left
-        """Whether the owner has said that it has done nothing."""
+        """True if the owner has reported that it has done nothing."""
         # Not a property: compiled, an exception has no table of methods, and asking it crashes.
         self.is_undone = left or slot < 0
-        """Whether the owner has not begun the request, for certain: it was not sent, or refused."""
+        """True if the owner has certainly not begun the request: it was not sent, or refused."""
 
 
 class Greeting:
-    """What the owner says to a new connection."""
+    """The owner's first message on a new connection."""
 
     def __init__(self, content: bytes) -> None:
         """Raises :class:`CorruptionError` for anything else."""
@@ -67,14 +67,14 @@ class Greeting:
         if not (0 <= slot < SLOTS and pid >= 0 and file >= 0):
             raise CorruptionError("the owner's greeting is invalid")
         self.counts = value.get("counts") is True
-        """Whether it reads what its members count."""
+        """True if the owner reads what its members count."""
         self.proof = value.get("proof")
-        """What shows that the owner can read ``SHARED``; None of an older release."""
+        """Proof that the owner can read ``SHARED``; None of an older release."""
         self.only_owns = value.get("only_owns")
-        """Whether that process does nothing but own the store; None of an older release."""
+        """True if that process does nothing but own the store; None of an older release."""
         revision, name = value.get("revision"), value.get("release")
         self.revision: int = revision if isinstance(revision, int) else 1
-        """What the owner speaks beyond the protocol."""
+        """The revision of the owner's extensions to the protocol."""
         self.release: str = name if isinstance(name, str) else ""
         """Its release of lsmkv; empty if that is older than revision 2."""
         self.options: object = value.get("options")
@@ -100,19 +100,19 @@ class Connection:
         self._request = 0
         self._rest = b""  # what came after a frame of a call's progress
         self.failed = False
-        """Whether an answer may still come that nobody waits for."""
+        """True if an answer may still come that no call waits for."""
         self._until = 0.0  # until when to wait on where a wait has ended
         self._passing = -1  # a descriptor that goes with the next message
         self.is_over: Callable[[], bool] | None = None
-        """Whether the owner has gone, and another process may have the name of its socket; asked
-        while the greeting is waited for."""
+        """Returns True if the owner has gone, and another process may have the name of its socket;
+        called while the greeting is awaited."""
         self.waiter: Any = None
-        """What waits where there are greenlets (:func:`lsmkv.shared.system.greenlets.waiter`)."""
+        """Waits where there are greenlets (:func:`lsmkv.shared.system.greenlets.waiter`)."""
         self.switches = True
-        """Whether other greenlets go on while a call waits."""
+        """True if other greenlets run while a call waits."""
         self.look: Callable[[], None] | None = None
-        """What a wait that may take long calls each time that its patience is over, to wait on;
-        ``BlockingIOError`` ends it."""
+        """Called by a wait that may take long, each time that its patience is over, to continue the
+        wait; ``BlockingIOError`` ends it."""
 
     def greet(self, hello: dict[str, Any]) -> tuple[SharedPage, Greeting]:
         """Say who this process is; the page, which is the caller's to close, and the answer.
@@ -237,7 +237,7 @@ class Connection:
         self._system.sockets.end(self._socket)
 
     def has_hung_up(self) -> bool:
-        """Whether the owner has closed it, or is dead."""
+        """True if the owner has closed it, or is dead."""
         return bool(self._system.sockets.has_hung_up(self._socket))
 
     def tell(self, kind: int, content: bytes) -> None:
@@ -334,7 +334,7 @@ def silent(owner: str, stopped: bool) -> IOError:
 
 
 def _arguments(content: bytes) -> list[Any]:
-    """What a call's progress is called with."""
+    """Return the arguments of a call of ``progress``."""
     arguments = decoded(content).get("arguments")
     if not isinstance(arguments, list):
         raise CorruptionError("a message of a call's progress without arguments")
@@ -359,5 +359,5 @@ def result_in(answer: tuple[int, bytes]) -> Any:
 
 
 def plain(kind: int, content: bytes = b"") -> Callable[[int], bytes]:
-    """What makes such a frame for a request's number."""
+    """Return a function that makes such a frame for a request's number."""
     return lambda request: frame(kind, request, content)

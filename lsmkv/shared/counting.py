@@ -1,4 +1,5 @@
-"""What members count, where their owner reads it: :class:`Counting` and :class:`MemberCounts`.
+"""Counters of members, in memory that their owner reads: :class:`Counting` and
+:class:`MemberCounts`.
 
 Where the owner publishes (``publish_stats``), a member makes memory of its own when it joins, and
 hands its descriptor to the owner with READY.  The owner reads the words when it publishes: no
@@ -53,7 +54,8 @@ class _OwnWords:
 
 
 class Counting:
-    """What one handle counts for its owner; through all its epochs, in words that are new in each.
+    """Counters that one handle keeps for its owner; through all its epochs, in words that are new
+    in each.
 
     Any thread may call any method.
     """
@@ -67,11 +69,11 @@ class Counting:
         self._copying = new_lock()
         self._lost = 0
         self.is_read = False
-        """Whether an owner reads what is counted."""
+        """True if an owner reads the counters."""
 
     @property
     def words(self) -> list[int]:
-        """What is counted, of an owner: of when it was a member."""
+        """The counters; in an owner, those of its time as a member."""
         return list(self._memory.words)
 
     # Joining
@@ -174,7 +176,7 @@ class _Member:
                 self._parts.append((begin, end, at, until))
 
     def read(self) -> list[int]:
-        """What it has counted."""
+        """Return the words that it has counted."""
         words = [0] * WORDS
         theirs = self._memory.words
         for begin, end, at, until in self._parts:
@@ -183,8 +185,8 @@ class _Member:
 
 
 class _State:
-    """What is known of all members at a moment.  It is replaced, never changed: one thread accepts
-    members and sees them go, and others read."""
+    """The counters of all members at one moment.  It is replaced, never changed: one thread accepts
+    members and sees them leave, and others read."""
 
     def __init__(self, live: list[_Member], left: dict[int, list[int]], gone: list[int]) -> None:
         self.live = live
@@ -194,15 +196,15 @@ class _State:
 
 
 class MemberCounts:
-    """What an owner knows of its members' counts, in one epoch."""
+    """An owner's view of its members' counters, in one epoch."""
 
     def __init__(self, system: System) -> None:
         self._system = system
         self._state = _State([], {}, [0] * WORDS)
         self.wanted = False
-        """Whether members are to count for this process: it publishes."""
+        """True if members should count for this process: it publishes."""
         self.own: Counting | None = None
-        """What the handle of this process has counted itself: when it was a member."""
+        """Counters of this process's handle from its time as a member."""
 
     def add(self, slot: int, pid: int, fd: int, layout: object) -> None:
         """Read the memory of that descriptor from now on, which is closed.  What is no such memory
@@ -257,7 +259,7 @@ class MemberCounts:
 
 
 def _checked(layout: object) -> list[tuple[str, int]] | None:
-    """What a member says of its words; None if that is nothing that a member says."""
+    """Return a member's layout of its words; None if it is malformed."""
     found: list[tuple[str, int]] = []
     if not isinstance(layout, list):
         return None

@@ -1,4 +1,5 @@
-"""How a member's view follows its owner: :class:`MemberFollower`, and :class:`SharedReader`.
+"""The view of a member, which follows its owner: :class:`MemberFollower`, and
+:class:`SharedReader`.
 
 A member reads the owner's files itself, with the code of a store that is open for reading only, but
 never beyond what the page says.  Before each read the page's sequence is compared with the view's.
@@ -45,7 +46,7 @@ class EpochOver(StaleViewError):
     """The owner of the page has gone, and another one has taken over."""
 
     def __str__(self) -> str:
-        """Which store."""
+        """Name the store."""
         return f"{self.path}: another process owns the store now"
 
 
@@ -125,7 +126,8 @@ class Leases:
 
 
 class _PageBound(Bound):
-    """How far a member's view may go: as far as the page says, in the version that is leased."""
+    """The upper limit of a member's view: as far as the page says, in the version that is
+    leased."""
 
     def __init__(self, page: SharedPage, leases: Leases, path: str) -> None:
         self._page = page
@@ -136,7 +138,7 @@ class _PageBound(Bound):
 
     @property
     def is_newest(self) -> bool:
-        """Whether the version that is shown is the newest one."""
+        """True if the version that is shown is the newest one."""
         return bool(self._page.words[VERSIONS] == self._shown)
 
     def lease(self) -> None:

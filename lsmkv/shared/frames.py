@@ -60,8 +60,8 @@ from lsmkv.engine.format.key_order import Position
 PROTOCOL: Final = 1
 """Processes of one protocol understand each other, whatever their releases."""
 REVISION: Final = 2
-"""What a process speaks beyond that: HELLO and GREETING have it.  1 of those without it.  From 2 on
-members hold a part of ``LOCK`` (:mod:`lsmkv.engine.env.lock`), and owners hand over."""
+"""The revision of this process beyond that: HELLO and GREETING have it.  1 of those without it.
+From 2 on members hold a part of ``LOCK`` (:mod:`lsmkv.engine.env.lock`), and owners hand over."""
 (HELLO, GREETING, READY, WRITE, BEGIN, END, COMMIT, CALL, WAIT, DONE, PROGRESS, RESULT, FAILED) = (
     range(1, 14)
 )
@@ -246,7 +246,7 @@ def commit_frame(
 
 
 class CommitRequest:
-    """What :func:`commit_frame` holds."""
+    """The content of a frame of :func:`commit_frame`."""
 
     def __init__(self, content: bytes) -> None:
         """Raises :class:`CorruptionError` for other bytes."""

@@ -37,19 +37,19 @@ class MemberConnection:
         self.passed = -1
         """A descriptor that has come with what was received."""
         self.missing = 0
-        """How many bytes of the frame are still to come, once its header is there."""
+        """Bytes of the frame that are still to come, once its header has been received."""
         self.welcome = False
-        """Whether it has said what it must agree with, and does."""
+        """True if its HELLO agrees with the owner."""
         self.visits = False
-        """Whether it reads nothing, and is no member (``visiting.py``)."""
+        """True if it reads nothing, and is not a member (``visiting.py``)."""
         self.greeted = False
-        """Whether it holds the page as well, and may ask for anything."""
+        """True if it also holds the page, and may ask for anything."""
         self.asked = False
-        """Whether its last request is still to be answered."""
+        """True if its last request has not been answered."""
         self.call = 0
         """The number of the last request that was a call."""
         self.busy = False
-        """Whether a thread carries out a call for it, which then sends alone."""
+        """True if a thread carries out a call for it; only that thread sends then."""
 
 
 class MemberWrite:
@@ -66,17 +66,17 @@ class MemberWrite:
         while reader.step():
             pass
         self.count: int = reader.count
-        """How many operations it has."""
+        """Number of operations."""
         self.encoded = memoryview(data)[begin + HEADER_SIZE : end]
         """The record without its header."""
         self.answered = False
-        """Whether the member knows that it has happened."""
+        """True if the member knows that the write has happened."""
         self._data = data
         self._begin = begin
         self._end = end
 
     def operations(self) -> list[Operation]:
-        """What it writes.  O(bytes)."""
+        """Return the operations.  O(bytes)."""
         return decode_batch(self._data, self._begin, self._end)[1]
 
 

@@ -1,4 +1,4 @@
-"""What a handle of a shared store does to be in it: :class:`SharedHandle`.
+"""Membership of a handle in a shared store: :class:`SharedHandle`.
 
 It joins, as owner or as member, and once more when its owner has gone, or in a forked child; it
 lets the owner run what only an owner can; and it leaves.
@@ -53,9 +53,9 @@ from lsmkv.shared.writing import (
 
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables"))
 _READS = frozenset(("leases",))
-"""What a process may call that may not write."""
+"""Calls that a process may make that may not write."""
 _ONCE = frozenset(("ingest", "acknowledge_recovery", "delete_range"))
-"""What must not be done twice."""
+"""Calls that must not be repeated."""
 _PAUSE = 0.01
 """Seconds between two looks whether the store is closed."""
 _CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "delete_range", "leases"}
@@ -78,18 +78,18 @@ class SharedHandle(DB):
     """Held by the thread that joins, or closes."""
     _given: GivenOptions
     _site: CallSite
-    """Where the user has opened the store, which its warnings show."""
+    """The call by which the user has opened the store, which its warnings show."""
     _part: Owning | Member | None = None
     _last_calls: LastCalls
     """Calls of members that a handover waits for."""
     _hands_over = False
-    """Whether it closes the store for a process that has asked for it."""
+    """True if it closes the store for a process that has asked for it."""
     _switches = True
-    """Whether other greenlets of the thread go on while a call waits for the owner."""
+    """True if other greenlets of the thread run while a call waits for the owner."""
     _joining = False
-    """Whether the holder of ``_join_lock`` is joining."""
+    """True if the holder of ``_join_lock`` is joining."""
     _forked = False
-    """Whether this is the copy of a handle in a forked child, which has not joined yet."""
+    """True if this is the copy of a handle in a forked child, which has not joined yet."""
 
     def _new_turns(self) -> Turns:
         return Turns(self._real_path, HandleTurns(weakref.ref(self)))
@@ -160,7 +160,7 @@ class SharedHandle(DB):
         return True
 
     def _difference(self) -> str:
-        """What is to be said of options that are not in force; "" if nothing is."""
+        """Return the warning about options that are not in force; "" if there are none."""
         text = self._given.difference(self.options)
         owner = self._part.joined.owner if isinstance(self._part, Member) else os.getpid()
         return text and f"{self.path}: process {owner} owns the store with other options: {text}"
@@ -262,7 +262,7 @@ class SharedHandle(DB):
 
     @property
     def closed(self) -> bool:
-        """Whether the store was closed."""
+        """True if the store was closed."""
         return not self._forked and super().closed
 
     # What a member's writer asks for
@@ -412,8 +412,8 @@ class SharedHandle(DB):
         self._entrance.note_over(part.epoch)  # the next owner may not find this process's page
 
     def _writer_after(self, part: Owning) -> WritePath:
-        """What writes now that this process has handed over; :class:`ClosedError` if it has closed
-        the store."""
+        """Return the writer now that this process has handed over; :class:`ClosedError` if it has
+        closed the store."""
         while self._part is part and not part.page.superseded:
             if self.closed:
                 raise ClosedError("the database is closed")
@@ -426,8 +426,8 @@ class SharedHandle(DB):
         return isinstance(self._part, Member)
 
     def _runs_once_here(self) -> bool:
-        """Whether this process runs a call that must not be done twice: it owns the store, and
-        hands it over only after ``_last_calls.end()``.  Else a member asks its owner."""
+        """Return True if this process runs a call that must not be repeated: it owns the store, and
+        hands it over only after ``_last_calls.end()``.  Otherwise a member asks its owner."""
         while not self._is_member():
             part, calls = self._part, self._last_calls
             begun = calls.begin()

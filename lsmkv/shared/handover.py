@@ -1,4 +1,4 @@
-"""How a shared store gets to a newer release, or to other options: its owner hands it over.
+"""Handover of a shared store to a newer release, or to other options: its owner hands it over.
 
 A process that joins learns the release of the owner.  If its own is newer, or the options differ
 and it was opened with ``handover=True``, it claims the store by a lock in ``SHARED``
@@ -32,9 +32,9 @@ from lsmkv.shared.system.local import place_of
 from lsmkv.shared.system.shared_file import SharedFile
 
 HANDOVER: Final = "handover"
-"""What an owner is called with that is to hand over.  Since revision 2."""
+"""The call by which an owner is asked to hand over.  Since revision 2."""
 STATUS: Final = "owner_status"
-"""What it is called with that is to say who its members are."""
+"""The call by which an owner is asked for its members."""
 HANDS_OVER: Final = 2
 """The revision from which on an owner can."""
 _CLAIM: Final = 10.0
@@ -55,7 +55,7 @@ def rank_of(text: str) -> int:
 
 
 class Succession:
-    """Who owns the store next, as one handle sees it.  One thread at a time calls it."""
+    """The choice of the next owner, as one handle sees it.  One thread at a time calls it."""
 
     def __init__(self, arguments: OptionArguments, handover: bool) -> None:
         """``handover``: it asks for its options' sake, once."""
@@ -94,7 +94,8 @@ class Succession:
         return gone
 
     def waits(self, env: Env, path: str, since: float) -> bool:
-        """Whether others should own the store before this process, which has waited since then."""
+        """Return True if others should own the store before this process, which has waited since
+        then."""
         waited = time.monotonic() - since
         if waited >= _CLAIM:
             return False
@@ -119,7 +120,7 @@ class Succession:
 
 
 def ask_for_handover(joined: Joined, wanted: dict[str, Any] | None, left: float = math.inf) -> bool:
-    """Whether the owner has gone: it has handed the store over, or was killed.
+    """Return True if the owner has gone: it has handed the store over, or was killed.
 
     ``wanted``: only if its options are others.  Caller defers signals.
     """

@@ -1,4 +1,4 @@
-"""How a process gets into a shared store: :class:`Entrance` makes it an owner or a member.
+"""Entry of a process into a shared store: :class:`Entrance` makes it an owner or a member.
 
 The process that gets ``LOCK`` is the owner.  It begins an epoch: it lets the members of the last
 one know that theirs is over, before it changes anything, and recovers the store as any opening
@@ -91,7 +91,7 @@ _GRACE = 1.0
 
 
 class Owning:
-    """What an owner has of the store."""
+    """The state of an owner."""
 
     def __init__(self, opened: OpenStore, publishing: Publishing, listener: Listener) -> None:
         self.opened = opened
@@ -99,14 +99,14 @@ class Owning:
         self.page = publishing.page
         self.listener = listener
         self.retiring = False
-        """Whether the store is being handed over, or was."""
+        """True if the store is being handed over, or was."""
         self.epoch = publishing.head.epoch
         self.turns: SharedQueue = listener.turns
 
     @property
     def is_needed_here(self) -> bool:
-        """Whether threads of this process have what would not outlive a handover: leases with names
-        of their own, and iterators over batches."""
+        """True if threads of this process have objects that would not outlive a handover: named
+        leases of their own, and iterators over batches."""
         return self.listener.leases.has_own or self.opened.store.log_holds.oldest() is not None
 
     def wait_for_commit(self, store: Store) -> None:
@@ -119,13 +119,13 @@ class Owning:
 
 
 class Member:
-    """What a member has of the store."""
+    """The state of a member."""
 
     def __init__(
         self, opened: OpenStore, joined: Joined, follower: MemberFollower, may_write: bool
     ) -> None:
         self.may_write = may_write
-        """Whether this process may write to the directory."""
+        """True if this process may write to the directory."""
         self.opened = opened
         self.joined = joined
         self.follower = follower
@@ -164,13 +164,13 @@ class Entrance:
         if arguments.get("comparator") is None:
             del self._names["comparator"]  # the store's own order decides
         self.counting = Counting(self._system)
-        """What the handle counts for its owners."""
+        """Counters that the handle keeps for its owners."""
         self.cancelled = False
         """Set when the handle is closed meanwhile."""
         self.python = ""
         """The path of the Python that an owner is started with; empty if it is to be found."""
         self._wants = False
-        """Whether this process may own the store, and so takes it over where it should."""
+        """True if this process may own the store, and so takes it over where it should."""
         self._joining: Joined | None = None
         self._lock: FileLock | None = None  # this member's part of LOCK
         self._unclaimed: Owning | None = None
@@ -293,7 +293,8 @@ class Entrance:
             self._lock = None
 
     def _may_write(self) -> bool:
-        """Whether this process may write to the directory; True also if there is none yet."""
+        """Return True if this process may write to the directory; True also if there is none
+        yet."""
         try:
             with self._system.env.open_directory(self._path) as directory:
                 return place_of(directory).is_writable()
@@ -301,7 +302,7 @@ class Entrance:
             return True  # which opening reports
 
     def _is_read(self) -> bool:
-        """Whether another process reads the store, as all do that share it."""
+        """Return True if another process reads the store, as all do that share it."""
         try:
             with self._system.env.open_directory(self._path) as directory:
                 file = place_of(directory).shared_file(SHARED, False)
@@ -571,7 +572,7 @@ class Entrance:
 
 
 def names_of(options: Options) -> dict[str, str]:
-    """What all processes of a shared store agree on, by name."""
+    """Return the names on which all processes of a shared store must agree, by option."""
     policy = options.filter_policy
     prefixes = options.prefix_extractor
     return {
@@ -595,7 +596,8 @@ def _may_not_own(path: str) -> PermissionDeniedError:
 
 
 def _has_gone(directory: Directory, file: SharedFile, head: Head) -> bool:
-    """Whether the owner of an epoch has ended: another process may have the name of its socket."""
+    """Return True if the owner of an epoch has ended: another process may have the name of its
+    socket."""
     if directory.lock_holder(LOCK) is None:
         return True
     newest = file.read_head()

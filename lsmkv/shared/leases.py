@@ -1,4 +1,5 @@
-"""Who keeps what of a shared store: :func:`report`, at the owner."""
+"""Report of the versions, logs and space that processes keep of a shared store: :func:`report`, at
+the owner."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from lsmkv.shared.system.shared_file import in_ranges
 
 @described
 class Lease(NamedTuple):
-    """What one process keeps of a shared store: :meth:`lsmkv.SharedDB.leases`.  Plain data.
+    """The versions and logs that one process keeps of a shared store:
+    :meth:`lsmkv.SharedDB.leases`.  Plain data.
 
     >>> Lease(pid=4711, versions=(4294967298,), log=None, bytes=0).bytes
     0
@@ -53,7 +55,7 @@ class LeaseReport(NamedTuple):
 def report(
     store: Store, publishing: Publishing, pending: PendingOutputs, pids: Iterable[int]
 ) -> LeaseReport:
-    """What members, and other processes, keep; ``pids`` are those that may be named."""
+    """Report what members, and other processes, keep; ``pids`` are those that may be named."""
     tables, logs = _obsolete_files(store, pending)
     file = publishing.file
     unknown = file.leased()

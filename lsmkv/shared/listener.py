@@ -110,7 +110,7 @@ class Listener:
         self.options = options
         """The owner's options, as members get them."""
         self.only_owns = only_owns
-        """Whether this process does nothing but own the store."""
+        """True if this process does nothing but own the store."""
         self._proofs = publishing.file.proofs()
         self._members: dict[int, MemberConnection] = {}  # by descriptor
         self._free_slots = list(range(SLOTS - 1, -1, -1))
@@ -450,8 +450,8 @@ class Listener:
             self._drop(member)
 
     def _proves(self, member: MemberConnection, proof: object) -> bool:
-        """Whether a process can read ``SHARED``: it knows what is in it, or, if its release knows
-        nothing of that, has it open."""
+        """Return True if a process can read ``SHARED``: it knows its content, or, if its release
+        does not know the proof, has the file open."""
         if isinstance(proof, str) and self._proofs is not None:
             return bool(compare_digest(proof.encode(), self._proofs.of_member.encode()))
         return self._publishing.file.is_open_in(member.pid)

@@ -174,7 +174,7 @@ class OwnerLeases:
 
     @property
     def has_own(self) -> bool:
-        """Whether a thread of the owner holds a lease, or waits for one."""
+        """True if a thread of the owner holds a lease, or waits for one."""
         return self.queue.wishes > sum(not wish.over for wish in list(self._wishes.values()))
 
     def close(self) -> None:
@@ -268,7 +268,7 @@ class MemberEnd(LeaseEnd):
 
 
 def _waiter_in(pid: int, asked: dict[str, Any]) -> Waiter:
-    """Who asks for a lease, as far as a member has said so.  ``ValueError``."""
+    """Return the caller that asks for a lease, as far as a member has named it.  ``ValueError``."""
     caller, label, claims = asked.get("caller", ""), asked.get("label", ""), asked.get("claims", [])
     if not (isinstance(caller, str) and isinstance(label, str) and isinstance(claims, list)):
         raise ValueError("it does not say who asks")

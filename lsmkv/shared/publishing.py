@@ -1,4 +1,4 @@
-"""What the owner of a shared store publishes: :class:`Publishing`.
+"""Publication by the owner of a shared store: :class:`Publishing`.
 
 The engine calls it at the moments that matter (:class:`~lsmkv.engine.db.tree.sharing.Sharing`), and
 it writes them into the page.  Storing the page's sequence is the one moment at which a write
@@ -24,7 +24,7 @@ from lsmkv.shared.system.system import System
 _Expected = tuple[
     list[Operation], list[memoryview], list[tuple[int, int, int]], Callable[[int], None]
 ]
-"""What :meth:`Publishing.expect` is called with."""
+"""Arguments of :meth:`Publishing.expect`."""
 
 
 class Publishing(Sharing):
@@ -60,11 +60,11 @@ class Publishing(Sharing):
         self._noted: list[int] = []  # the slots of the batch that is being committed
         self.epoch = head.epoch
         self.counts = MemberCounts(system)
-        """What members count."""
+        """Counters of the members."""
         self.waiting = False
-        """Whether a member waits for the next write."""
+        """True if a member waits for the next write."""
         self.names: Callable[[], list[LeasedName]] | None = None
-        """What the owner knows of leases with names."""
+        """Returns the owner's named leases."""
         self.release_unread: Callable[[], None] | None = None
         """Ends the leases that this process has taken as a member, and needs no more."""
         self.wake: Callable[[], None] | None = None
@@ -150,7 +150,7 @@ class Publishing(Sharing):
         return False
 
     def is_kept_by(self, number: int, versions: list[int]) -> bool:
-        """Whether the leases of these versions keep a table that the store does not need."""
+        """Return True if the leases of these versions keep a table that the store does not need."""
         first = self._born.get(number, 0)
         last = self._died.get(number, self.head.epoch * VERSIONS_OF_EPOCH) - 1
         return any(first <= version <= last for version in versions)

@@ -137,7 +137,7 @@ class SharedDB(SharedHandle):
     """
 
     _only_owns = False
-    """Whether this process does nothing but own the store."""
+    """True if this process does nothing but own the store."""
     _defaults: Collection[str] = ()
     """The names of options that the user has not given."""
 
@@ -245,7 +245,8 @@ class SharedDB(SharedHandle):
         return part.listener.members if isinstance(part, Owning) else []
 
     def leases(self) -> LeaseReport:
-        """Who leases which versions of the store, and how much space that takes up.
+        """Report which processes lease which versions of the store, and how much space that takes
+        up.
 
         A member leases the version that it has read last, and those of its iterators and snapshots;
         the owner keeps their tables.  ``names`` are the leases of locks and of other callers that

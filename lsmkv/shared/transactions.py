@@ -39,7 +39,7 @@ class Registered:
 
     @property
     def forked(self) -> bool:
-        """Whether this is a copy in a forked child: the transaction is the parent's."""
+        """True if this is a copy in a forked child: the transaction is the parent's."""
         return self._pid != os.getpid()
 
     def take(self) -> int:
@@ -134,7 +134,7 @@ class OwnCommit:
 
 
 class OwnerTransactions:
-    """What members' transactions keep pinned.  The listener's thread calls it."""
+    """The sequences that members' transactions keep pinned.  The listener's thread calls it."""
 
     def __init__(
         self,

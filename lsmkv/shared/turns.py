@@ -50,7 +50,7 @@ def _bits_of(key: bytes | None) -> int:
 
 
 def _name_of(key: bytes | None) -> bytes | None:
-    """What the owner's queue has in the place of a key."""
+    """Return the name that stands for a key in the owner's queue."""
     return None if key is None else b"%d" % _group_of(key)
 
 
@@ -126,7 +126,7 @@ class _Asked:
         self.turn = turn
         self.request = 0
         self.until = 0.0
-        """When the request is to be answered (``time.monotonic``)."""
+        """The time at which the request is to be answered (``time.monotonic``)."""
 
 
 class OwnerTurns(SharedQueue):
@@ -229,9 +229,9 @@ class MemberPlace(Place):
         self._group = _GROUPS if key is None else _group_of(key)
         self._connection: Connection | None = None
         self._until = 0.0
-        """When the turn ends (``time.monotonic``)."""
+        """The time at which the turn ends (``time.monotonic``)."""
         self._lost = False
-        """Whether the owner has gone."""
+        """True if the owner has gone."""
 
     def wait(self, seconds: float) -> bool:
         """True also if the owner has gone: the next attempt finds another."""

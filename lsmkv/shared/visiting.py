@@ -29,19 +29,19 @@ _PATIENCE = 30.0
 
 
 class OwnerStatus(NamedTuple):
-    """What the owner of a shared store says of itself."""
+    """The status that the owner of a shared store reports."""
 
     pid: int
     release: str | None
     """Its release of lsmkv; None of one that cannot be asked."""
     only_owns: bool | None
-    """Whether that process does nothing but own the store; None of an older release."""
+    """True if that process does nothing but own the store; None of an older release."""
     members: list[int] | None
     """The process ids of the members; None of a release that cannot be asked."""
 
 
 def owner_status(path: str | os.PathLike[str]) -> OwnerStatus | None:
-    """Who owns a shared store; None if no process does.
+    """Return the owner of a shared store; None if no process owns it.
 
     Raises :class:`NotFoundError`, :class:`LockedError` if a process has the store open that does
     not share it, and :class:`IOError`.

@@ -75,7 +75,7 @@ class Options(NamedTuple):
     compression: int = SNAPPY
     """The codec of new blocks, as a number: see :mod:`lsmkv.engine.util.compression`."""
     auto_compression: bool = False
-    """Whether ``compression`` was left to the store: opening for writing reads a few bytes of its
+    """True if ``compression`` was left to the store: opening for writing reads a few bytes of its
     two newest and two oldest tables to find out which codec they have."""
     zstd_compression_level: int = 1
     reuse_logs: bool = False
@@ -203,8 +203,8 @@ def own_comparator(name: str) -> Comparator | None:
 def has_own_parts_alone(
     order: Comparator, policy: FilterPolicy | None, extractor: PrefixExtractor | None
 ) -> bool:
-    """Whether comparator, filter policy and prefix extractor are lsmkv's, so that another process
-    can load them by name."""
+    """Return True if comparator, filter policy and prefix extractor are lsmkv's, so that another
+    process can load them by name."""
     return (
         type(order) in (BytewiseComparator, ReverseBytewiseComparator)
         and is_known(policy)

@@ -157,7 +157,7 @@ def entries_before(entries: list[Any], upper: Position, order: KeyOrder) -> list
 
 
 def _count_before(keys: list[bytes], position: Position, order: KeyOrder) -> i64:
-    """How many of these keys lie before a position.  O(log of their number)."""
+    """Return the number of these keys that lie before a position.  O(log of their number)."""
     low: i64 = 0
     high: i64 = len(keys)
     while low < high:

@@ -118,7 +118,8 @@ class FilterReader:
         return None if start < 0 else self.contents[start:stop]
 
     def place_for(self, block_offset: i64) -> tuple[i64, i64]:
-        """Where in ``contents`` the block's filter starts and ends; -1 and -1 if there is none.
+        """Return the start and end of the block's filter in ``contents``; -1 and -1 if there is
+        none.
 
         A block without a filter may hold any key.
         """
@@ -180,7 +181,7 @@ class TableFilters:
             and is_filter64(readers[0].policy)
             and len(offsets) > 0
         )
-        """Whether the only filter is one of 64-bit hashes for the whole table.  It gives the same
+        """True if the only filter is one of 64-bit hashes for the whole table.  It gives the same
         answer for every block, and is asked before the index: it costs less than the index does."""
         self._offsets = offsets
         self._expected = _NOT_COMPUTED
@@ -324,7 +325,8 @@ class PrefixFilterReader:
         return filter64_may_match(prefix_hash, self.contents, 0, len(self.contents))
 
     def count_denied(self, user_keys: list[bytes]) -> int:
-        """How many of these keys have prefixes that the filter denies; scans would miss them."""
+        """Return the number of these keys with prefixes that the filter denies; scans would miss
+        them."""
         denied = 0
         for user_key in user_keys:
             prefix = prefix_of(self.extractor, user_key)
@@ -342,7 +344,8 @@ def build_filter64(policy: FilterPolicy, hashes: vec[i64]) -> bytes:
 
 
 def count_denied(readers: list[FilterReader], block_offset: int, user_keys: list[bytes]) -> int:
-    """How many user keys of a block its filters deny; if it is not 0, lookups miss keys.
+    """Return the number of user keys of a block that its filters deny; if it is not 0, lookups miss
+    keys.
 
     O(keys): a hash and some bits of each filter for every key.
     """

@@ -53,7 +53,7 @@ class TableIndex:
             offsets = append(offsets, block.offset)
             sizes = append(sizes, block.size + BLOCK_TRAILER_SIZE)
         self.offsets = offsets
-        """Where each data block begins."""
+        """Start of each data block."""
         self.sizes = sizes
         """The size of each in the file, trailer included."""
         self.memory: i64 = _held(keys)
@@ -83,11 +83,11 @@ class TableIndex:
         return at
 
     def end(self, number: i64) -> i64:
-        """Where a block ends, with its trailer."""
+        """Return the end of a block, including its trailer."""
         return self.offsets[number] + self.sizes[number]
 
     def adjoins(self, number: i64) -> bool:
-        """Whether a block begins where the one before it ends.
+        """Return True if a block begins where the one before it ends.
 
         Blocks need not be adjacent, but every known writer makes them so.
         """

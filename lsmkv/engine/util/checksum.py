@@ -157,7 +157,7 @@ def sealing_crc32c(data: bytes, kind: i64) -> int:
 
 
 def is_sealed(sealed: bytes) -> bool:
-    """Whether bytes end in the masked CRC of those before it, as a block does.
+    """Return True if bytes end in the masked CRC of those before it, as a block does.
 
     They are not copied: the CRC of all is compared with that of any bytes followed by this end.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 IS_COMPILED: Final = not __file__.endswith(".py")
-"""Whether a loop over bytes runs as machine code; if not, Python's own bisection is faster."""
+"""True if a loop over bytes runs as machine code; if not, Python's own bisection is faster."""
 
 _ZEROS: Final = bytes(8)
 _FAN_OUT: Final = 8
@@ -137,7 +137,8 @@ def _head(key: bytes, start: i64) -> i64:
 
 
 def is_below(data: bytes, at: i64, size: i64, key: bytes) -> bool:
-    """Whether the ``size`` bytes from ``at``, all of them in ``data``, sort before ``key``."""
+    """Return True if the ``size`` bytes from ``at``, all of them in ``data``, sort before
+    ``key``."""
     if not IS_COMPILED:
         return data[at : at + size] < key
     shorter: i64 = len(key)

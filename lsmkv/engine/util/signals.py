@@ -127,7 +127,7 @@ class DeferredSignals:
 
     @property
     def is_undisturbed(self) -> bool:
-        """Whether the calling thread is in such a part."""
+        """True if the calling thread is in such a part."""
         return self._undisturbed > 0 and self._main == get_ident()
 
     def interruptible(self, wait: Callable[[], T]) -> T:

@@ -40,7 +40,7 @@ if sys.version_info >= (3, 14):
     system.RLock = released_when_interrupted(system.RLock)
 
 HAS_THREADS: Final[bool] = sys.platform not in ("emscripten", "wasi")
-"""Whether this platform can start a thread.  In a browser there is but one."""
+"""True if this platform can start a thread.  In a browser there is only one."""
 get_ident: Final[Any] = system.get_ident
 """The number of the calling thread: the same in all of its greenlets."""
 get_native_id: Final[Any] = getattr(system, "get_native_id", get_ident)
@@ -70,7 +70,7 @@ def new_reentrant_lock() -> Any:
 
 
 def is_locked(lock: Any) -> bool:
-    """Whether a reentrant lock is held: before Python 3.14, only its text says so."""
+    """Return True if a reentrant lock is held: before Python 3.14, only its text shows it."""
     if hasattr(lock, "locked"):
         return bool(lock.locked())
     return not repr(lock).startswith("<unlocked")
@@ -94,19 +94,20 @@ class ThreadLock:
         self.guard: Guard = Guard() if IS_COMPILED else cast(Guard, new_reentrant_lock())
 
     def mine(self) -> bool:
-        """Whether the calling thread holds the lock."""
+        """Return True if the calling thread holds the lock."""
         if IS_COMPILED:
             return bool(self.guard.holder == get_ident())
         return bool(cast(Any, self.guard)._is_owned())
 
     def taken(self) -> bool:
-        """Whether any thread holds the lock.  A hint, which may be wrong at the next moment."""
+        """Return True if any thread holds the lock.  A hint, which may be wrong at the next
+        moment."""
         return self.guard.locked() if IS_COMPILED else is_locked(self.guard)
 
 
 class Guard:
-    """What takes a compiled :class:`ThreadLock`: it notes its holder, and forgets it before the
-    lock is released.  No other code of this thread runs between the two steps.
+    """Takes the lock of a compiled :class:`ThreadLock`: it notes its holder, and forgets it before
+    the lock is released.  No other code of this thread runs between the two steps.
 
     Without the interpreter's lock another thread may have taken the guard and not noted itself
     yet.  The one that was noted last would then take the lock for its own.
@@ -145,5 +146,5 @@ class Guard:
         self._lock.release()
 
     def locked(self) -> bool:
-        """Whether any thread holds the lock."""
+        """Return True if any thread holds the lock."""
         return self._lock.locked()

@@ -1,4 +1,5 @@
-r"""What JavaScript stored in IndexedDB, as text: Blink's envelope, and V8's serialization in it.
+r"""Text of values that JavaScript stored in IndexedDB: Blink's envelope, and V8's serialization in
+it.
 
 A value begins with ``FF``, the version of Blink, from 21 on ``FE`` and 12 bytes about a trailer,
 then ``FF`` and the version of V8.  ``FF 11 01`` says that the value is in a file of its own, and

@@ -39,7 +39,7 @@ class Program(NamedTuple):
 
     name: str
     words: str
-    """What the store contains, as a sentence."""
+    """The content of the store, as a sentence."""
     landmarks: tuple[bytes, ...]
     """A key that begins with one of these, and has the program's form, is enough."""
     is_key: Callable[[bytes], bool]

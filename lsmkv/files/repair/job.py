@@ -365,7 +365,7 @@ class _Output:
 
 
 def _same(one: Directory, other: Directory, name: str) -> bool:
-    """Whether a file has the same contents in two directories."""
+    """Return True if a file has the same contents in two directories."""
     with one.open(name) as mine, other.open(name) as theirs:
         if mine.size != theirs.size:
             return False

@@ -1,4 +1,4 @@
-"""What the MANIFEST proves of the order of tables and logs: which of them are older than others.
+"""The order of tables and logs that the MANIFEST proves: which of them are older than others.
 
 A flush writes all that is in the logs before the current one.  So every write of a log is newer
 than the tables whose edits came before it.  A survey finds by this which logs are not the store's,

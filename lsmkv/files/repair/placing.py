@@ -59,7 +59,7 @@ def place_tables(survey: Survey, comparator: InternalKeyComparator, reread: Rere
 
 
 def can_be_stated(table: TableSurvey, comparator: InternalKeyComparator) -> bool:
-    """Whether a file can be the table that the MANIFEST states, as far as it can be read."""
+    """Return True if a file can be the table that the MANIFEST states, as far as it can be read."""
     stated = table._stated
     assert stated is not None
     if table.entries == 0:
@@ -76,7 +76,7 @@ def can_be_stated(table: TableSurvey, comparator: InternalKeyComparator) -> bool
 
 
 def is_as_stated(table: TableSurvey, file: FileMetaData) -> bool:
-    """Whether a file is exactly as the MANIFEST states a table."""
+    """Return True if a file is exactly as the MANIFEST states a table."""
     return (table.size, table.smallest, table.largest) == (file.size, file.smallest, file.largest)
 
 

@@ -111,7 +111,8 @@ class Planner:
         return MAX_SEQUENCE
 
     def pairs_of(self, plan: RepairPlan) -> int:
-        """How many pairs of keys and values the repaired store has.  Reads all that is kept."""
+        """Return the number of pairs of keys and values in the repaired store.  Reads all that is
+        kept."""
 
         def kept_of(table: TablePlan) -> Iterator[list[Entry]]:
             for kept, _ in read_entries(table, self._directory, self._options):
@@ -139,7 +140,7 @@ class Planner:
         ]
 
     def _is_apart(self, table: TablePlan, moment: int) -> bool:
-        """Whether the table was made of nothing but older, or nothing but newer writes."""
+        """Return True if the table was made of only older, or only newer writes."""
         if not table.is_used or table.survey.last_sequence <= moment:
             return True
         ancestry = self._ancestry

@@ -40,7 +40,7 @@ class Sources:
 
     @property
     def complete(self) -> bool:
-        """Whether no entry of the table is missing."""
+        """True if no entry of the table is missing."""
         return not self.missing
 
     @property

@@ -40,7 +40,7 @@ def plan_repair(
     progress: Progress | None = None,
     **options: Unpack[OptionArguments],
 ) -> RepairPlan:
-    """What :func:`repair_db` would do with the store in ``path``, which is only read.
+    """Return what :func:`repair_db` would do with the store in ``path``, which is only read.
 
     The store should not be open: files that a writer removes during the plan look like damage.
     Raises :class:`NotFoundError`, :class:`ComparatorMismatchError`, :class:`ForeignFormatError`,

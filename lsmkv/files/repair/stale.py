@@ -33,7 +33,7 @@ class StaleTest:
 
     @property
     def has_shadows(self) -> bool:
-        """Whether a lost block may have replaced any of the entries."""
+        """True if a lost block may have replaced any of the entries."""
         return bool(self._runs)
 
     def add(self, shadows: list[Shadow]) -> None:
@@ -47,7 +47,8 @@ class StaleTest:
         self._at = [0] * len(self._runs)
 
     def is_stale(self, internal_key: bytes) -> bool:
-        """Whether a lost block or write may have been a newer version of the same user key."""
+        """Return True if a lost block or write may have been a newer version of the same user
+        key."""
         if not self.first <= sequence_in(internal_key[-TAG_SIZE:]) <= self.last:
             return True
         user_key = internal_key[:-8]

@@ -43,7 +43,7 @@ OTHER = 64
 """The status with which a Python of another version ends: it may be unable to load the modules."""
 
 _FLAG = "--lsmkv-owner"
-"""What tells a frozen program not to run its own script."""
+"""Tells a frozen program not to run its own script."""
 # A shell is the process in between: the parent of a frozen program removes its unpacked files at
 # its end.  A command in the background of a shell would read /dev/null.
 _IN_BACKGROUND = 'exec 3<&0; "$0" "$@" <&3 3<&- &'
@@ -95,7 +95,7 @@ class Detached:
         """
         self.program = ""
         self.is_other = False
-        """Whether the interpreter was one of another version, once it is closed."""
+        """True if the interpreter was one of another version, once it is closed."""
         self._answer = b""
         self._pid = 0
         descriptors = [*_pipe(), *_pipe()]
@@ -207,7 +207,8 @@ def _command(module: str, name: str, place: str, python: str, detached: bool) ->
 
 
 def _search_path() -> list[str]:
-    """Where this process searches for modules, for one with another working directory."""
+    """Return the directories in which this process searches for modules, for a process with another
+    working directory."""
     try:
         here = os.getcwd()
     except FileNotFoundError:  # it was removed, and nothing can be imported from there
@@ -220,7 +221,7 @@ def _search_path() -> list[str]:
 
 
 def _is_whole(message: bytes) -> bool:
-    """Whether a message is there as far as its length says.
+    """Return True if a message is there as far as its length says.
 
     The end of the pipe does not tell: a fork of the starter may have it open.
     """
@@ -264,7 +265,7 @@ def run_frozen(module: str) -> None:
 
 
 def request() -> bytes:
-    """What the starter asks for.  Signals that end a process are noted from now on."""
+    """Return the starter's request.  Signals that end a process are noted from now on."""
     signals.pthread_sigmask(signals.SIG_BLOCK, [getattr(signal, one) for one in _ENDS])
     message = b""
     while not _is_whole(message) and (data := os.read(0, _CHUNK)):

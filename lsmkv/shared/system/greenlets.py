@@ -38,7 +38,7 @@ class _TimeIsOver(Exception):
 
 
 def waiter() -> Waiter | None:
-    """What waits; None if no library has replaced the module ``socket``."""
+    """Return the function that waits; None if no library has replaced the module ``socket``."""
     gevent = sys.modules.get("gevent.monkey")
     if gevent is not None and gevent.is_module_patched("socket"):
         return partial(_wait, _switch_in_gevent)

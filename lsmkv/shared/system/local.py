@@ -18,7 +18,7 @@ from lsmkv.shared.system.sharing import SharingPlace
 
 _NAMED: bool = not shared_page.HAS_PAGES and sys.platform == "darwin" and named_page.HAS_NAMED_PAGES
 SHARES: Final[bool] = shared_page.HAS_PAGES or _NAMED
-"""Whether they can."""
+"""True if processes can share a store on this platform."""
 PAGES: Final[Any] = named_page if _NAMED else shared_page
 SOCKETS: Final[Any] = named_sockets if _NAMED else sockets
 
@@ -133,7 +133,7 @@ class LocalPlace(SharingPlace):
 
 
 def place_of(directory: Directory) -> SharingPlace:
-    """What a directory has whose store processes share; ``TypeError`` if they cannot."""
+    """Return the place of a directory whose store processes share; ``TypeError`` if they cannot."""
     if isinstance(directory, SharingPlace):
         return directory
     if isinstance(directory, LocalDirectory):

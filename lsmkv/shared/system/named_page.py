@@ -30,7 +30,7 @@ except ImportError:  # Windows, and interpreters built without it
     memory = None
 
 HAS_NAMED_PAGES: Final[bool] = hasattr(memory, "shm_open")
-"""Whether this system has memory with a name."""
+"""True if this system has named memory."""
 
 
 class SharedPage(shared_page.SharedPage):

@@ -80,7 +80,7 @@ class _Listening(Socket):
 
 
 def _prepare(made: Any) -> None:
-    """What every connection needs.  ``OSError`` also if the other end has gone already."""
+    """Set the options of every connection.  ``OSError`` also if the other end has gone already."""
     made.setsockopt(module.SOL_SOCKET, SO_NOSIGPIPE, 1)
     made.setsockopt(module.SOL_SOCKET, module.SO_SNDBUF, _BUFFER)
     made.setsockopt(module.SOL_SOCKET, module.SO_RCVBUF, _BUFFER)
@@ -140,12 +140,12 @@ def _credentials(connected: Any) -> tuple[int, int]:
 
 
 def is_stopped(_connected: Any) -> bool:
-    """Whether the process at the other end is stopped: macOS does not say."""
+    """Return False: macOS does not report whether the process at the other end is stopped."""
     return False
 
 
 def is_unread(_connected: Any) -> bool:
-    """Whether the other end has not read all that was sent: macOS does not say."""
+    """Return False: macOS does not report whether the other end has read all that was sent."""
     return False
 
 
@@ -184,7 +184,7 @@ class _Poll:
 
 
 class _Polling:
-    """What the module ``select`` has on Linux."""
+    """The parts of Linux's module ``select`` that are needed here."""
 
     EPOLLIN: int = getattr(_select, "POLLIN", 1)
     EPOLLRDHUP: int = getattr(_select, "POLLHUP", 16)
@@ -192,7 +192,7 @@ class _Polling:
     POLLOUT: int = getattr(_select, "POLLOUT", 4)
 
     def epoll(self) -> _Poll:
-        """What waits for several descriptors."""
+        """Return an object that waits for several descriptors."""
         return _Poll()
 
     def poll(self) -> Any:

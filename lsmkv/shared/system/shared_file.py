@@ -87,7 +87,7 @@ VERSIONS_OF_EPOCH: Final = 1 << 32
 """The versions of epoch ``e`` are numbered from ``e * VERSIONS_OF_EPOCH`` on."""
 _LAST_EPOCH: Final = (1 << 29) - 1
 _NAMES_HOLDERS: Final[bool] = sys.platform.startswith("linux")
-"""Whether the system says which process has which lock, in ``/proc``."""
+"""True if the system reports which process has which lock, in ``/proc``."""
 _WORD: Final = (1 << 64) - 1
 
 Range = tuple[int, int]
@@ -103,7 +103,7 @@ def network_namespace() -> int:
 
 
 class Proofs(NamedTuple):
-    """What the two ends of a connection say to each other, in one epoch."""
+    """The proofs that the two ends of a connection send to each other, in one epoch."""
 
     of_member: str
     of_owner: str
@@ -121,7 +121,7 @@ class Head:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the owner's socket is in a network namespace that is not this process's."""
+        """True if the owner's socket is in a network namespace that is not this process's."""
         here = network_namespace()
         return 0 not in (here, self.network) and self.network != here
 
@@ -159,7 +159,7 @@ class SharedFile:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """True if it was closed."""
         return self._fd < 0
 
     def close_in_child(self) -> None:
@@ -280,17 +280,17 @@ class SharedFile:
         self._unlock(_FIRST_VERSION + version)
 
     def is_leased(self, first: int, last: int) -> bool:
-        """Whether one of the versions from ``first`` to ``last`` is leased, through any descriptor
-        but this one."""
+        """Return True if one of the versions from ``first`` to ``last`` is leased, through any
+        descriptor except this one."""
         return self._is_locked(_FIRST_VERSION + first, last - first + 1)
 
     def is_leased_in_epoch(self, epoch: int) -> bool:
-        """Whether a version of that epoch is leased."""
+        """Return True if a version of that epoch is leased."""
         first = epoch * VERSIONS_OF_EPOCH
         return self.is_leased(first, first + VERSIONS_OF_EPOCH - 1)
 
     def is_leased_at_all(self) -> bool:
-        """Whether any version or log is leased, through any descriptor but this one."""
+        """Return True if any version or log is leased, through any descriptor except this one."""
         versions = (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH
         return self._is_locked(FIRST_LOG, _FIRST_VERSION - FIRST_LOG + versions)
 
@@ -303,7 +303,8 @@ class SharedFile:
         self._unlock(FIRST_LOG + number)
 
     def is_log_leased(self, number: int) -> bool:
-        """Whether that log or an older one is leased, through any descriptor but this one."""
+        """Return True if that log or an older one is leased, through any descriptor except this
+        one."""
         return self._is_locked(FIRST_LOG, number + 1)
 
     def lease_name(self, name: int, moment: int) -> None:
@@ -315,11 +316,12 @@ class SharedFile:
         self._unlock(_FIRST_NAME + name * MOMENTS + moment)
 
     def is_name_leased(self, name: int, since: int) -> bool:
-        """Whether a name is held until ``since`` or later, through any descriptor but this one."""
+        """Return True if a name is held until ``since`` or later, through any descriptor except
+        this one."""
         return self._is_locked(_FIRST_NAME + name * MOMENTS + since, MOMENTS - since)
 
     def is_any_name_leased(self) -> bool:
-        """Whether any name is held, through any descriptor but this one."""
+        """Return True if any name is held, through any descriptor except this one."""
         return self._is_locked(_FIRST_NAME, NAMES * MOMENTS)
 
     def lease_number(self, number: int) -> None:
@@ -331,7 +333,7 @@ class SharedFile:
         self._unlock(_FIRST_NUMBER + number % _NUMBERS)
 
     def is_number_leased(self, number: int) -> bool:
-        """Whether a number is leased, through any descriptor but this one."""
+        """Return True if a number is leased, through any descriptor except this one."""
         return self._is_locked(_FIRST_NUMBER + number % _NUMBERS, 1)
 
     def claim_start(self) -> bool:
@@ -357,7 +359,8 @@ class SharedFile:
         self._unlock(_FIRST_OVER + epoch)
 
     def is_over(self, epoch: int) -> bool:
-        """Whether a process has ended the page of an epoch, through any descriptor but this one."""
+        """Return True if a process has ended the page of an epoch, through any descriptor except
+        this one."""
         return self._is_locked(_FIRST_OVER + epoch, 1)
 
     def be_candidate(self, rank: int) -> None:
@@ -365,8 +368,8 @@ class SharedFile:
         self._lock(_FIRST_CANDIDATE + rank)
 
     def has_candidate(self, rank: int) -> bool:
-        """Whether a process of that rank or a higher one may own the store, by any descriptor but
-        this one."""
+        """Return True if a process of that rank or a higher one may own the store, by any
+        descriptor except this one."""
         return self._is_locked(_FIRST_CANDIDATE + rank, RANKS - rank)
 
     def claim(self, rank: int) -> None:
@@ -378,8 +381,8 @@ class SharedFile:
         self._unlock(_FIRST_CLAIM + rank)
 
     def is_claimed(self, rank: int) -> bool:
-        """Whether the store is claimed for that rank or a higher one, through any descriptor but
-        this one."""
+        """Return True if the store is claimed for that rank or a higher one, through any descriptor
+        except this one."""
         return self._is_locked(_FIRST_CLAIM + rank, RANKS - rank)
 
     def leased(self) -> list[Range]:
@@ -425,7 +428,8 @@ class SharedFile:
         return sorted(found)
 
     def is_open_in(self, pid: int) -> bool:
-        """Whether a process has this file open; False where the system does not tell."""
+        """Return True if a process has this file open; False where the system does not report
+        it."""
         return bool(self._descriptors_of(pid))
 
     def _descriptors_of(self, pid: int) -> list[str]:
@@ -523,5 +527,5 @@ def _held_through(one: Any, file: os.stat_result) -> list[int]:
 
 
 def in_ranges(one: Range, ranges: list[Range]) -> bool:
-    """Whether a range lies in one of others."""
+    """Return True if a range lies in one of others."""
     return any(first <= one[0] and one[1] <= last for first, last in ranges)

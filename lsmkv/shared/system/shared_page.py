@@ -60,7 +60,7 @@ _WORDS: Final = _FIRST_SLOT + _SLOT_WORDS * SLOTS
 SIZE: Final = 8 * _WORDS
 
 HAS_PAGES: bool = hasattr(os, "memfd_create") and hasattr(fcntl, "F_ADD_SEALS")
-"""Whether this system has memory files that can be sealed."""
+"""True if this system has memory files that can be sealed."""
 
 
 class SharedPage(Descriptor):
@@ -88,12 +88,13 @@ class SharedPage(Descriptor):
 
     @staticmethod
     def is_page(fd: int) -> bool:
-        """Whether a descriptor is that of memory of the right size, which nobody can shorten."""
+        """Return True if a descriptor is that of memory of the right size, which no process can
+        shorten."""
         return os.fstat(fd).st_size == SIZE and _is_sealed(fd)
 
     @property
     def superseded(self) -> bool:
-        """Whether the epoch of this page is over."""
+        """True if the epoch of this page is over."""
         return bool(self.words[SEQUENCE] == SUPERSEDED)
 
     def note(self, slot: int, request: int, first: int, count: int) -> None:
@@ -166,7 +167,7 @@ def _sealed_memory(name: str, size: int) -> int:
 
 
 def _is_sealed(fd: int) -> bool:
-    """Whether nobody can shorten a file: only then it may be mapped."""
+    """Return True if no process can shorten a file: only then may it be mapped."""
     try:
         return bool(fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK)
     except OSError:

@@ -1,4 +1,5 @@
-"""What processes that share a store need of their system, as simulations have it too.
+"""Interface to the facilities that processes need to share a store, which simulations implement as
+well.
 
 For directories of the local file system these are :mod:`lsmkv.shared.system.sockets` and
 :mod:`lsmkv.shared.system.shared_page` on Linux, :mod:`lsmkv.shared.system.named_sockets` and
@@ -16,7 +17,7 @@ from lsmkv.shared.system.shared_file import SharedFile
 
 
 class SharingPlace:
-    """What a directory has whose store processes share, besides its files."""
+    """The facilities of a directory whose store processes share, besides its files."""
 
     @abstractmethod
     def shared_file(self, name: str, create: bool) -> SharedFile:
@@ -40,11 +41,11 @@ class SharingPlace:
 
     @abstractmethod
     def is_lock_shared(self, name: str) -> bool:
-        """Whether there is such a lock, and nobody has all of it."""
+        """Return True if there is such a lock, and no process has all of it."""
 
     @abstractmethod
     def is_writable(self) -> bool:
-        """Whether this process may make files here."""
+        """Return True if this process may create files here."""
 
     @abstractmethod
     def claim_start(self) -> bool:

@@ -116,7 +116,7 @@ def check_user(pid: int, user: int) -> None:
 
 
 def _nothing(made: Any) -> None:
-    """What connections need on Linux before they are used."""
+    """Do nothing: connections on Linux need no preparation."""
 
 
 def connect(
@@ -173,7 +173,7 @@ def accept(
 
 
 def is_scarce(connected: Any) -> bool:
-    """Whether this connection has one of the last descriptors of the process."""
+    """Return True if this connection has one of the last descriptors of the process."""
     return is_one_of_the_last(connected.fileno())
 
 
@@ -184,7 +184,7 @@ def peer(connected: Any) -> tuple[int, int, int]:
 
 
 def is_stopped(connected: Any) -> bool:
-    """Whether the process at the other end is stopped; False where that cannot be known."""
+    """Return True if the process at the other end is stopped; False where that cannot be known."""
     pid, _, _ = peer(connected)
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -194,7 +194,8 @@ def is_stopped(connected: Any) -> bool:
 
 
 def is_unread(connected: Any) -> bool:
-    """Whether the other end has not read all that was sent; False where that cannot be known."""
+    """Return True if the other end has not read all that was sent; False where that cannot be
+    known."""
     count = bytearray(4)
     try:
         fcntl.ioctl(connected.fileno(), TIOCOUTQ, count)
@@ -204,7 +205,7 @@ def is_unread(connected: Any) -> bool:
 
 
 def has_hung_up(connected: Any) -> bool:
-    """Whether the other end sends nothing more, and nothing that it has sent is left."""
+    """Return True if the other end sends nothing more, and all that it has sent was read."""
     try:
         return not connected.recv(1, module.MSG_PEEK | module.MSG_DONTWAIT)
     except BlockingIOError:

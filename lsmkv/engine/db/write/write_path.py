@@ -1,5 +1,4 @@
-"""The interface through which a handle writes: the store's own writer, or one in another process.
-"""
+"""The interface through which a handle writes: to the store's own writer, or to another process."""
 
 from __future__ import annotations
 
