@@ -68,8 +68,8 @@ class Batches(Closing):
         return self._closed
 
     async def close(self) -> None:
-        """Keep no log any more; a step that waits raises :class:`~lsmkv.ClosedError`, at the next
-        write at the latest.
+        """Release the logs; a step that waits raises :class:`~lsmkv.ClosedError`, at the next write
+        at the latest.
 
         >>> import asyncio
         >>> from lsmkv import aio

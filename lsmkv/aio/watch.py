@@ -56,6 +56,6 @@ class ChangeWatch:
 
 
 def _retrieve(call: asyncio.Future[int]) -> None:
-    """Nobody need know of the error of a wait whose task was cancelled."""
+    """Retrieve the error of a wait whose task was cancelled, so that asyncio does not report it."""
     if not call.cancelled():
         call.exception()

@@ -147,12 +147,13 @@ class Counters(StoreCounts):
         self.levels = [LevelCounts() for _ in range(NUM_LEVELS)]
 
     def make_room(self, levels: int) -> None:
-        """Count for at least so many levels: a store of goleveldb's may have more than seven."""
+        """Count for at least so many levels: a store written by goleveldb may have more than
+        seven."""
         while len(self.levels) < levels:
             self.levels.append(LevelCounts())
 
     def count_flush(self, level: int, seconds: float, written: int) -> None:
-        """One more flush, to a table of ``level``."""
+        """Count one more flush, to a table of ``level``."""
         into = self.levels[level]
         self.flushes += 1
         into.flushes += 1
@@ -161,7 +162,7 @@ class Counters(StoreCounts):
         into.flush_seconds += seconds
 
     def count_compaction(self, level: int, seconds: float, read: int, written: int) -> None:
-        """One more compaction, into ``level``."""
+        """Count one more compaction, into ``level``."""
         into = self.levels[level]
         self.compactions += 1
         into.compactions += 1

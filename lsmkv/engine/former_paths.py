@@ -75,7 +75,8 @@ class FormerPaths:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing: it has run.  The import system has replaced its spec by that of this path."""
+        """Do nothing: the module has already run.  The import system has replaced its spec by that
+        of this path."""
         spec = module.__spec__
         assert spec is not None
         module.__spec__ = spec.loader_state

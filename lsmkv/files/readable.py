@@ -119,7 +119,7 @@ class FromBlock(RandomAccessFile):
         self._before = before
 
     def read(self, offset: int, length: int) -> bytes:
-        """Read from the file behind this one."""
+        """Read from the underlying file."""
         if offset >= self.size:
             return b""
         data = self._file.read(self._base + offset, length)
@@ -127,7 +127,7 @@ class FromBlock(RandomAccessFile):
         return before + data[len(before) :]
 
     def close(self) -> None:
-        """The file stays open."""
+        """Do nothing: the file stays open."""
 
 
 class OpenFile:

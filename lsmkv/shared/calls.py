@@ -42,7 +42,7 @@ class Calls:
             raise
 
     def finished(self) -> Iterator[MemberConnection]:
-        """Those whose calls are over, each once."""
+        """Yield the members whose calls are over, each once."""
         while self._finished:
             member = self._finished.pop()
             member.busy = member.asked = False
@@ -53,7 +53,7 @@ class Calls:
         return member.busy and member not in self._finished
 
     def stop(self) -> None:
-        """End each call when it next tells of its progress.  Connections of those that run are
+        """End each call when it next reports its progress.  Connections of those that run are
         closed by their threads from now on."""
         self._stopping = True
 

@@ -206,7 +206,7 @@ class Connection:
             raise OwnerGone(self.slot, request) from error
 
     def _withdraw(self) -> bool:
-        """Hang up; whether the owner certainly does not begin the last request."""
+        """Hang up.  Returns True if the owner certainly does not begin the last request."""
         self.end()
         enough = self._withdraws and self._patience >= LEAST_PATIENCE
         return enough and bool(self._system.sockets.is_unread(self._socket))
@@ -228,12 +228,12 @@ class Connection:
             counting.begin(memory)
 
     def set_patience(self, seconds: float | None) -> None:
-        """For how long each later wait may take."""
+        """Set the longest time of each later wait."""
         self._patience = math.inf if seconds is None else seconds
         self._system.sockets.set_patience(self._socket, 0.0 if seconds is None else seconds)
 
     def end(self) -> None:
-        """Let the call that uses it end now, with :class:`OwnerGone`."""
+        """End the call that uses it now, with :class:`OwnerGone`."""
         self._system.sockets.end(self._socket)
 
     def has_hung_up(self) -> bool:
@@ -241,7 +241,7 @@ class Connection:
         return bool(self._system.sockets.has_hung_up(self._socket))
 
     def tell(self, kind: int, content: bytes) -> None:
-        """Send what is not answered; :class:`OwnerGone` if that cannot be."""
+        """Send a message that has no answer; :class:`OwnerGone` if that is impossible."""
         self._request += 1
         try:
             self._socket.sendall(frame(kind, self._request, content), NO_SIGNAL)
@@ -279,14 +279,14 @@ class Connection:
         self.set_patience(LOOK_EVERY if seconds is None else min(seconds, LOOK_EVERY))
 
     def wait_outside(self, seconds: float | None) -> None:
-        """Let each wait take so long, and be interrupted."""
+        """Let each wait take so long at most, and be interrupted."""
         self._until = 0.0
         self.is_over = None
         self.set_patience(seconds)
 
     def _wait_on(self) -> None:
         """Deliver signals; raises ``BlockingIOError`` once it has waited for long enough, and
-        ``ConnectionResetError`` if who should answer has gone."""
+        ``ConnectionResetError`` if the owner has gone."""
         if self.is_over is not None and self.is_over():
             raise ConnectionResetError(errno.ECONNRESET, "the owner has gone")
         if self.look is not None:

@@ -79,7 +79,7 @@ class Counting:
     # Joining
 
     def stop(self) -> None:
-        """Count for nobody: in an owner, and before another one is joined."""
+        """Stop counting: in an owner, and before another one is joined."""
         self.is_read = False
         self._counters = None
         self._memory = _OwnWords()
@@ -130,7 +130,7 @@ class Counting:
             self.copy()
 
     def now(self) -> int:
-        """The time at which a write begins; 0 if nobody asks for it."""
+        """Return the time at which a write begins; 0 if writes are not counted."""
         return time.perf_counter_ns() if self.is_read else 0
 
     def wrote(self, started: int) -> None:
@@ -142,12 +142,12 @@ class Counting:
                 self.copy()
 
     def lost_owner(self) -> None:
-        """The owner has gone; a second call before :meth:`found_owner` has no effect."""
+        """Note that the owner has gone; a second call before :meth:`found_owner` has no effect."""
         if not self._lost:
             self._lost = time.perf_counter_ns()
 
     def found_owner(self) -> None:
-        """This process has joined the next owner, or is it."""
+        """Note that this process has joined the next owner, or has become it."""
         lost, self._lost = self._lost, 0
         if lost:
             self._add(WITHOUT_OWNER, time.perf_counter_ns() - lost)
@@ -207,8 +207,8 @@ class MemberCounts:
         """Counters of this process's handle from its time as a member."""
 
     def add(self, slot: int, pid: int, fd: int, layout: object) -> None:
-        """Read the memory of that descriptor from now on, which is closed.  What is no such memory
-        is left alone: the member is served all the same."""
+        """Read the member's counters through that descriptor, which is closed, from now on.  If it
+        is not such memory, the member is served without its counters."""
         checked = _checked(layout)
         try:
             memory = None
@@ -223,11 +223,11 @@ class MemberCounts:
             self._state = _State([*state.live, member], state.left, state.gone)
 
     def refuse(self, fd: int) -> None:
-        """Close a descriptor that came without a word of what it is."""
+        """Close a descriptor that came without a description."""
         self._system.pages.close_descriptor(fd)
 
     def end(self, slot: int) -> None:
-        """Keep what the member in that slot has counted: its connection has ended."""
+        """Keep the counts of the member in that slot, whose connection has ended."""
         state = self._state
         live = [one for one in state.live if one.slot != slot]
         if len(live) == len(state.live):

@@ -111,12 +111,12 @@ class Leases:
             self.file.release(version)
 
     def forget_newest(self) -> None:
-        """Keep no version but for its readers: this process follows nobody any more."""
+        """Keep only versions that have readers: this process no longer follows an owner."""
         self._newest = -1
         self.release_unread()
 
     def release_unread(self) -> None:
-        """End the leases of versions that nobody here reads any more."""
+        """End the leases of versions without readers in this process."""
         for version, readers in list(self._readers.items()):
             readers[:] = [one for one in readers if one() is not None]
             if not readers and version != self._newest:

@@ -102,7 +102,7 @@ class GroupCommit:
         self._writes: list[MemberWrite] = []  # in the order in which they came
 
     def add(self, write: MemberWrite) -> None:
-        """Let :meth:`commit_all` commit it."""
+        """Queue a write for :meth:`commit_all`."""
         self._writes.append(write)
 
     def commit_all(self) -> None:

@@ -454,7 +454,8 @@ class SharedHandle(DB):
         return False
 
     def _after_handover(self, part: Owning | Member | None, error: ClosedError) -> None:
-        """Go on after a call that a handover has ended; raise the error if that has not."""
+        """Continue after a call that a handover has ended; raise the error if another reason has
+        ended it."""
         if not isinstance(part, Owning) or not part.retiring:
             raise error
         self._writer_after(part)

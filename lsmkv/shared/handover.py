@@ -113,7 +113,7 @@ class Succession:
             return False  # there is no such file, or it tells this process nothing
 
     def end(self) -> None:
-        """This process owns the store, or has joined: end its claim."""
+        """End the claim, since this process owns the store, or has joined."""
         file, self._claimed = self._claimed, None
         if file is not None:
             file.end_claim(self._rank)
@@ -145,15 +145,16 @@ class LastCalls:
         self._leaving = False
 
     def begin(self) -> bool:
-        """This thread begins such a call, and :meth:`end` follows.  False if the owner is leaving:
-        then it makes none, but for one inside another, which the handover waits for."""
+        """Begin such a call in this thread; :meth:`end` follows.  Returns False if the owner is
+        leaving: then the caller makes no call, except inside another one, which the handover waits
+        for."""
         own = get_ident()
         nested = own in self._threads
         self._threads.append(own)
         return nested or not self._leaving
 
     def end(self) -> None:
-        """The call of this thread is over."""
+        """End the call of this thread."""
         own = get_ident()
         if own in self._threads:
             self._threads.remove(own)
@@ -165,5 +166,5 @@ class LastCalls:
             pause(_PAUSE)
 
     def stay(self) -> None:
-        """The owner stays: begin such calls again."""
+        """Allow such calls again: the owner stays."""
         self._leaving = False

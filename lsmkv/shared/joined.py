@@ -210,7 +210,7 @@ class Joined:
 
     @property
     def patience(self) -> float | None:
-        """For how many seconds a call waits for an answer; None for ever."""
+        """Seconds that a call waits for an answer; None for no limit."""
         return self._patience
 
     def _connect(

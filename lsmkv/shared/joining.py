@@ -268,15 +268,15 @@ class Entrance:
         self._lock = place.lock_as_member(LOCK)
 
     def claim(self) -> None:
-        """The handle has what :meth:`enter` has returned: the store exists from now on."""
+        """Note that the handle has the result of :meth:`enter`: the store exists from now on."""
         self._unclaimed = None
         self.counting.found_owner()
         self._arguments.pop("create_if_missing", None)
         self._arguments.pop("error_if_exists", None)
 
     def cancel(self) -> None:
-        """The handle is closed: let another thread's :meth:`enter` end, which may be waiting for an
-        owner that has stopped."""
+        """End another thread's :meth:`enter`, which may be waiting for an owner that has stopped:
+        the handle is closed."""
         self.cancelled = True
         joining = self._joining
         if joining is not None:

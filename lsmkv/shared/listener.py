@@ -316,7 +316,7 @@ class Listener:
             member.received.append(data[at:])
 
     def _receive_ready(self, member: MemberConnection) -> int:
-        """Receive what comes with a descriptor, perhaps; returns the number of bytes."""
+        """Receive data, perhaps with a descriptor; returns the number of bytes."""
         content, fd = self._sockets.receive_with(member.socket, _READY)
         if fd >= 0:
             if member.passed >= 0:
@@ -501,7 +501,7 @@ class Listener:
     # Calls
 
     def _call(self, member: MemberConnection, request: int, call: dict[str, Any]) -> None:
-        """Hear nothing more from a member until its call is over."""
+        """Run a call of a member, and read nothing from it until the call is over."""
         self._poll.unregister(member.socket.fileno())
         try:
             self._calls.start(member, request, call)
@@ -510,7 +510,7 @@ class Listener:
             self._send(member, error_frame(request, error))
 
     def _hear_again(self) -> bool:
-        """Hear members whose calls are over; whether there are any."""
+        """Read again from members whose calls are over.  Returns True if there are any."""
         heard = False
         for member in self._calls.finished():
             heard = True

@@ -121,7 +121,7 @@ class OwnerLeases:
         self._used = False
 
     def ask(self, member: MemberConnection, request: int, asked: dict[str, Any]) -> None:
-        """A member's HOLD.  :class:`CorruptionError` for one that no member sends."""
+        """Handle a member's HOLD.  :class:`CorruptionError` for one that no member sends."""
         if member.slot in self._wishes:
             raise CorruptionError("a second lease by one connection")
         name, permits = asked.get("name"), asked.get("permits")
@@ -145,12 +145,13 @@ class OwnerLeases:
         self.queue.ask(wish)
 
     def end(self, member: MemberConnection) -> bool:
-        """A member's RELEASE, or the end of its connection.  Whether it held a lease until now."""
+        """Handle a member's RELEASE, or the end of its connection.  Returns True if it held a lease
+        until now."""
         wish = self._wishes.pop(member.slot, None)
         return wish is not None and self.queue.end(wish)
 
     def answers(self) -> list[MemberWish]:
-        """The wishes that are to be answered now."""
+        """Return the wishes to answer now."""
         if not self._used:
             return []
         self.queue.advance()
@@ -165,7 +166,7 @@ class OwnerLeases:
         return found
 
     def seconds(self) -> float:
-        """Seconds until :meth:`answers` is to be asked again."""
+        """Seconds until :meth:`answers` must be called again."""
         if not self._used:
             return NEVER
         if self._woken:
@@ -211,7 +212,7 @@ class Notes:
             self._counts[key] = count + 1
 
     def remove(self, file: SharedFile, name: int, moment: int) -> None:
-        """It has ended."""
+        """Remove the note of a lease that has ended."""
         with self._lock:
             key = file, name, moment
             count = self._counts.pop(key, 0)
@@ -263,7 +264,7 @@ class MemberEnd(LeaseEnd):
             self._joined.give_back(self._connection)
 
     def remove_note(self) -> None:
-        """The lease is no longer held."""
+        """Remove the note of the lease, which is no longer held."""
         self._notes.remove(self._file, self._name, self._moment)
 
 

@@ -83,9 +83,9 @@ class Publishing(Sharing):
         slots: list[tuple[int, int, int]],
         happened: Callable[[int], None],
     ) -> None:
-        """The next batch of exactly this list is of members: their slots, the numbers of their
-        requests, and how many operations each has.  ``encoded`` are the parts of the batch's record
-        after its header.
+        """Expect the next batch of exactly this list from members: their slots, the numbers of
+        their requests, and how many operations each has.  ``encoded`` are the parts of the batch's
+        record after its header.
 
         ``happened`` is called with the batch's last sequence as soon as the batch has happened,
         before the memtable has it: no member reads there, and a thread of this process that reads

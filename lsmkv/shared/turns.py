@@ -150,7 +150,7 @@ class OwnerTurns(SharedQueue):
         return None if get_ident() == self.thread else OwnerPlace(self.queue, key)
 
     def ask(self, member: MemberConnection, request: int, content: bytes) -> None:
-        """A member's TURN.  :class:`CorruptionError` for one that no member sends."""
+        """Handle a member's TURN.  :class:`CorruptionError` for one that no member sends."""
         group, milliseconds = NUMBERS.unpack(content)
         if group > _GROUPS:
             raise CorruptionError(f"a message that asks for a turn of group {group:,}")
@@ -164,15 +164,15 @@ class OwnerTurns(SharedQueue):
         self._waiting[member.slot] = asked
 
     def end(self, member: MemberConnection) -> None:
-        """A member's TURN_OVER, or the end of its connection."""
+        """Handle a member's TURN_OVER, or the end of its connection."""
         asked = self._asked.pop(member.slot, None)
         if asked is not None:
             self._waiting.pop(member.slot, None)
             self.queue.leave(asked.turn)
 
     def answers(self) -> list[tuple[MemberConnection, int, int]]:
-        """The members that are to be answered now, their requests, and for how many milliseconds
-        they have their turns; 0 for those that have to ask again."""
+        """Return the members to answer now, their requests, and the milliseconds that they have
+        their turns; 0 for those that have to ask again."""
         found: list[tuple[MemberConnection, int, int]] = []
         if not self._waiting:
             return found
@@ -187,7 +187,7 @@ class OwnerTurns(SharedQueue):
         return found
 
     def seconds(self) -> float:
-        """Seconds until :meth:`answers` is to be asked again."""
+        """Seconds until :meth:`answers` must be called again."""
         if not self._waiting:
             return _NEVER
         first = min(asked.until for asked in self._waiting.values())

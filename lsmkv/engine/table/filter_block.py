@@ -60,7 +60,7 @@ class FilterBlockBuilder:
         self._finished = False
 
     def start_block(self, block_offset: int) -> None:
-        """The next keys belong to the data block that starts at this offset.  Offsets never
+        """Begin a data block at this offset, to which the next keys belong.  Offsets never
         decrease."""
         if self._finished:
             raise ValueError("start_block after finish")
@@ -71,7 +71,7 @@ class FilterBlockBuilder:
             self._generate_filter()
 
     def add_keys(self, keys: list[bytes]) -> None:
-        """Keys of the current block; a key added twice counts twice, as in LevelDB."""
+        """Add keys of the current block; a key added twice counts twice, as in LevelDB."""
         self._keys += keys
 
     def finish(self) -> bytes:
@@ -254,7 +254,7 @@ class TableFilterBuilder:
         self._keys: list[bytes] = []
 
     def add_keys(self, keys: list[bytes]) -> None:
-        """Many keys of the table."""
+        """Add keys of the table."""
         if self._takes_hashes:
             self._hashes = append_hashes(self._hashes, keys, self._last)
             self._last = keys[-1] if keys else self._last
@@ -302,7 +302,7 @@ class PrefixFilterBuilder:
         self._last: bytes | None = None
 
     def add_keys(self, keys: list[bytes]) -> None:
-        """Many keys of the table."""
+        """Add keys of the table."""
         self._hashes, self._last = append_prefix_hashes(
             self._hashes, keys, self._extractor, self._last
         )

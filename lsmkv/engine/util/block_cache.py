@@ -198,7 +198,7 @@ class BlockCache(Generic[K, V]):
         return self.usage + charge > self.capacity
 
     def admits(self, charge: i64, before: i64) -> bool:
-        """Count a miss, and tell whether the value that was missed may be inserted.
+        """Count a miss, and return True if the value that was missed may be inserted.
 
         ``before`` is what :attr:`misses` was after the value's last miss, and 0 for none.
 

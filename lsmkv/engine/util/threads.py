@@ -134,7 +134,7 @@ class Guard:
         self._lock.release()
 
     def acquire(self, blocking: bool = True) -> bool:
-        """Take the lock, if it is free or ``blocking``; whether that was done."""
+        """Take the lock, if it is free or ``blocking``.  Returns True if it was taken."""
         if not self._lock.acquire(blocking):
             return False
         self.holder = self._ident()

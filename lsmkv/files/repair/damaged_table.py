@@ -465,7 +465,7 @@ def _read(file: RandomAccessFile, offset: int, length: int) -> bytes:
 
 
 def _damage(error: OSError) -> Exception:
-    """An unreadable sector is damage; any other ``OSError`` is returned unchanged."""
+    """Return the damage of an unreadable sector; any other ``OSError`` unchanged."""
     if error.errno != errno.EIO:
         return error
     return CorruptionError(f"cannot be read: {error.strerror}")

@@ -87,7 +87,7 @@ class Ancestry:
         self._found: dict[int, Sources] = {}
 
     def sequences_of(self, number: int) -> tuple[int, int]:
-        """No entry of the table has a lower or a higher sequence than these."""
+        """Return a lower and an upper bound of the sequences of the table's entries."""
         origin = self._origins.get(number)
         last = self._last_sequence if origin is None else origin.last_sequence
         return self._ordering.first_of_table(number), last

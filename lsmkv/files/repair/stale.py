@@ -133,7 +133,8 @@ def shadows_on(
 def _boundary_shadows(
     table: TableSurvey, holes: list[Hole], comparator: InternalKeyComparator
 ) -> list[Shadow]:
-    """Older versions of a user key may follow a hole, in its own table or in the next one."""
+    """Find the boundary keys of holes, older versions of which may follow in the same table or in
+    the next one."""
     shadows: list[Shadow] = []
     compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
     for hole in holes:

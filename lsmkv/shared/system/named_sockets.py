@@ -164,11 +164,11 @@ class _Poll:
         self._poll = _select.poll()
 
     def register(self, fd: int, events: int) -> None:
-        """Wait for it, too."""
+        """Also wait for this descriptor."""
         self._poll.register(fd, events)
 
     def unregister(self, fd: int) -> None:
-        """Wait for it no more."""
+        """Stop waiting for this descriptor."""
         try:
             self._poll.unregister(fd)
         except KeyError:
@@ -180,7 +180,7 @@ class _Poll:
         return found
 
     def close(self) -> None:
-        """It has no descriptor."""
+        """Do nothing: there is no descriptor."""
 
 
 class _Polling:
@@ -196,7 +196,7 @@ class _Polling:
         return _Poll()
 
     def poll(self) -> Any:
-        """The interpreter's own."""
+        """Return the interpreter's own ``poll``."""
         return _select.poll()
 
 
@@ -246,7 +246,7 @@ class ReserveDescriptor:
         self.renew()
 
     def renew(self) -> None:
-        """Have it again.  ``OSError`` if the descriptor was taken by others meanwhile."""
+        """Reserve the descriptor again.  ``OSError`` if others have taken it."""
         if self._held is None:
             with forks.changing:
                 self._held = new()

@@ -210,15 +210,16 @@ class SharedFile:
         return head
 
     def proofs(self) -> Proofs | None:
-        """Those of this epoch; None if its owner has written none.  An owner of an older release
-        cuts the file."""
+        """Return the proofs of this epoch; None if its owner has written none.  An owner of an
+        older release cuts the file."""
         content = self._read(_PROOF.size, _PROOFS_AT)
         if len(content) < _PROOF.size or not any(content):
             return None
         return Proofs(*(proof.hex() for proof in _PROOF.unpack(content)))
 
     def _refuse_foreign(self) -> None:
-        """A power cut leaves the magic, a part of it, or zeros."""
+        """Raise :class:`CorruptionError` if the file is not one of a shared store.  A power cut may
+        leave the magic, a part of it, or zeros."""
         magic = self._read(len(_MAGIC), 0)
         if not _MAGIC.startswith(magic) and magic.strip(b"\0"):
             raise CorruptionError("not the file of a shared store: move it away", self.path)
@@ -312,7 +313,7 @@ class SharedFile:
         self._lock(_FIRST_NAME + name * MOMENTS + moment)
 
     def release_name(self, name: int, moment: int) -> None:
-        """End that, unless another thread has closed the file, which ends it."""
+        """Release the name, unless another thread has closed the file, which releases it."""
         self._unlock(_FIRST_NAME + name * MOMENTS + moment)
 
     def is_name_leased(self, name: int, since: int) -> bool:
@@ -325,11 +326,12 @@ class SharedFile:
         return self._is_locked(_FIRST_NAME, NAMES * MOMENTS)
 
     def lease_number(self, number: int) -> None:
-        """Note that this process works at what has a number in the store, a large value say."""
+        """Note that this process works at the object with this number, for example a large
+        value."""
         self._lock(_FIRST_NUMBER + number % _NUMBERS)
 
     def release_number(self, number: int) -> None:
-        """End that, unless another thread has closed the file, which ends it."""
+        """Release the number, unless another thread has closed the file, which releases it."""
         self._unlock(_FIRST_NUMBER + number % _NUMBERS)
 
     def is_number_leased(self, number: int) -> bool:
@@ -355,7 +357,7 @@ class SharedFile:
         self._lock(_FIRST_OVER + epoch)
 
     def forget_over(self, epoch: int) -> None:
-        """End that, unless another thread has closed the file, which ends it."""
+        """Remove the note, unless another thread has closed the file, which removes it."""
         self._unlock(_FIRST_OVER + epoch)
 
     def is_over(self, epoch: int) -> bool:
@@ -377,7 +379,7 @@ class SharedFile:
         self._lock(_FIRST_CLAIM + rank)
 
     def end_claim(self, rank: int) -> None:
-        """End that, unless another thread has closed the file, which ends it."""
+        """End the claim, unless another thread has closed the file, which ends it."""
         self._unlock(_FIRST_CLAIM + rank)
 
     def is_claimed(self, rank: int) -> bool:

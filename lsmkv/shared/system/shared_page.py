@@ -188,7 +188,8 @@ def map_memory(
 
 
 def find_page(pid: int, fd: int, token: int) -> SharedPage | None:
-    """The page that a process has open under that descriptor; None if it has not, or has ended."""
+    """Return the page that a process has open under that descriptor; None if there is none, or the
+    process has ended."""
     try:
         found = os.open(f"/proc/{pid}/fd/{fd}", os.O_RDONLY | linux.O_CLOEXEC | linux.O_NONBLOCK)
     except OSError:

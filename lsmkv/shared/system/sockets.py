@@ -253,12 +253,12 @@ def receive_with(
 
 
 def end_requests(connected: Any) -> None:
-    """Let the other end send nothing more; what it has been sent stays."""
+    """Shut down the read side; data sent to the other end remains readable there."""
     _shut_down(connected, module.SHUT_RD)
 
 
 def end(connected: Any) -> None:
-    """Let a call that another thread makes with it end now."""
+    """End a call that another thread makes with it now."""
     _shut_down(connected, module.SHUT_RDWR)
 
 
@@ -304,6 +304,6 @@ class ReserveDescriptor(Descriptor):
         self.renew()
 
     def renew(self) -> None:
-        """Have it again.  ``OSError`` if the descriptor was taken by others meanwhile."""
+        """Reserve the descriptor again.  ``OSError`` if others have taken it."""
         if self._fd < 0:
             self._fd = linux.eventfd(0, linux.EFD_CLOEXEC)

@@ -68,7 +68,8 @@ def as_paths(files: Iterable[str | os.PathLike[str]]) -> list[str]:
 
 
 def ends_of(env: Env, paths: list[str]) -> list[bytes]:
-    """The last bytes of each file: they show to another process that this one can read it."""
+    """Return the last bytes of each file: they show to another process that this one can read
+    it."""
     ends: list[bytes] = []
     for path in paths:
         with _open_file(env, path) as file:
@@ -165,7 +166,7 @@ class Ingestion:
             raise
 
     def _reserve(self) -> None:
-        """Reserve a sequence above those of the ingests that are under way.
+        """Reserve a sequence above those of the ingests in progress.
 
         Ingests of the same size usually end in the order in which they began.  One that has to be
         repeated, because another one was faster, would make writers wait.

@@ -213,7 +213,8 @@ class TableWriter:
         return builder
 
     def _refuse_if_taken(self) -> None:
-        """Not a lock: a file that another program makes at the same moment is replaced."""
+        """Raise ``FileExistsError`` if the path exists.  Not a lock: a file that another program
+        makes at the same moment is replaced."""
         if self._directory.exists(self._name):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path)
 

@@ -116,7 +116,7 @@ class Background:
             raise self.error.with_traceback(None)
 
     def work_before_room(self, view: View) -> WorkOnDisk:
-        """The work that a writer waits for which finds this view with a full memtable."""
+        """Return the work that a writer waits for if it finds this view with a full memtable."""
         return self._disk.compactions if view.immutable is None else self._disk.flushes
 
     @property
@@ -241,8 +241,8 @@ class Background:
                 ticket.acquire()
 
     def ticket(self) -> Ticket:
-        """A ticket for the next change that background work will bring, to be acquired without
-        the lock.  Where no thread does the work, acquiring it does.
+        """Return a ticket for the next change by background work, to be acquired without the lock.
+        If no thread does the work, acquiring the ticket does it.
 
         Caller holds the lock.  Raises the error that ended the work, or :class:`ClosedError`, if no
         change will come.
@@ -339,7 +339,7 @@ class Background:
         self.workers.kill()
 
     def abandon(self) -> None:
-        """In a forked child: the work is the parent's."""
+        """Abandon the work in a forked child: it belongs to the parent."""
         self.workers.abandon()
 
     # The thread
@@ -417,7 +417,8 @@ class Background:
         store.info_log.warn(f"Background work ended by an error: {self.error}")
 
     def _keep_error(self, error: BaseException) -> None:
-        """Caller holds the lock."""
+        """Keep the error that ends the work, and wake the threads that wait.  Caller holds the
+        lock."""
         self.error = typed_error(error)
         self._store.changed.notify_all()
 
@@ -453,7 +454,7 @@ class Background:
             self._end_publication(publication)
 
     def _end_publication(self, publication: Publication) -> None:
-        """Caller holds the lock."""
+        """Mark a publication as done, and wake the threads that wait.  Caller holds the lock."""
         publication.done = True
         self._publications.remove(publication)
         self._store.changed.notify_all()
@@ -496,7 +497,8 @@ class Background:
                 store.changed.notify_all()
 
     def _run_urgent(self) -> None:
-        """Run a job that does not wait for a compaction's end.  It calls this every few blocks."""
+        """Run a job that does not wait for a compaction's end.  A compaction calls this every few
+        blocks."""
         lock = self._store.lock
         if self._store.closing or (self.threadless and self._running_thread is not None):
             raise Stopped

@@ -71,8 +71,8 @@ class RangeCompaction:
 
     @staticmethod
     def slot() -> RangeCompaction:
-        """One of no level, which compacts nothing: once it is done, it keeps others from starting,
-        until it is cancelled."""
+        """Return one of no level, which compacts nothing: once it is done, it keeps other range
+        compactions from starting, until it is cancelled."""
         return RangeCompaction(-1, None, None)
 
 

@@ -40,12 +40,13 @@ class BackgroundThread:
             self.end()
 
     def begin(self) -> None:
-        """Called by the thread before anything else."""
+        """Register the thread; it calls this before anything else."""
         self._ident = get_ident()
         self._threads.append(self._ident)
 
     def end(self) -> None:
-        """Called by the thread last, without any lock: the owner may be finalized here."""
+        """Unregister the thread; it calls this last, without any lock: the owner may be finalized
+        here."""
         self._threads.remove(self._ident)
         self._ended.release()
         self._owner = None

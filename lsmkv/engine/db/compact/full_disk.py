@@ -58,7 +58,7 @@ def raise_if_no_room(error: OSError, directory: Directory, waiting: str) -> None
 
 
 def _copy(error: IOError) -> IOError:
-    """The same error for one more caller, whose traceback it gets."""
+    """Return the same error for one more caller, whose traceback it gets."""
     copy = IOError(error.errno, error.strerror, error.filename)
     copy.__cause__ = error.__cause__
     return copy
@@ -100,7 +100,7 @@ class WorkOnDisk:
         return self.attempts
 
     def fail(self, attempt: int, error: IOError) -> None:
-        """The attempt found no space."""
+        """Note that the attempt found no space."""
         self.error = error
         self.put_off = True
         self._failed = attempt
@@ -109,12 +109,12 @@ class WorkOnDisk:
             self._room = None  # the bytes that are free are not those of the quota
 
     def succeed(self) -> None:
-        """The attempt found space, or the work is no longer needed."""
+        """Note that the attempt found space, or that the work is no longer needed."""
         self.error = None
         self.put_off = False
 
     def resume(self) -> None:
-        """The work is not put off any longer."""
+        """Stop putting the work off."""
         self.put_off = False
 
     def resume_for(self, since: int) -> None:
@@ -171,7 +171,7 @@ class FullDisk:
         return True
 
     def resume(self, work: WorkOnDisk) -> None:
-        """Do not put the work off any longer: other work has changed how much space there is."""
+        """Stop putting the work off: other work has changed how much space there is."""
         with self._store.lock.nested, self._store.lock.guard:
             work.resume()
 
@@ -188,8 +188,8 @@ class FullDisk:
             )
 
     def _note_space(self, work: WorkOnDisk) -> None:
-        """The work has found space.  If nothing else waits for space, the disk is no longer
-        full."""
+        """Note that the work has found space.  If nothing else waits for space, the disk is no
+        longer full."""
         store = self._store
         with store.lock.nested, store.lock.guard:
             work.succeed()

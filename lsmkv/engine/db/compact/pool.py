@@ -134,7 +134,7 @@ class WorkerPool:
         self._compaction_worker.kill()
 
     def abandon(self) -> None:
-        """In a forked child: the workers are the parent's."""
+        """Abandon the workers in a forked child: they belong to the parent."""
         for worker in (self._flush_worker, self._compaction_worker):
             process = worker.process
             if process is not None:
@@ -162,7 +162,7 @@ class WorkerPool:
         return worker.process is not None
 
     def _start(self, worker: WorkerProcess) -> None:
-        """Start a worker; a failure is noted in the ``LOG``, and there is none then."""
+        """Start a worker; if that fails, note it in ``LOG`` and go on without one."""
         try:
             worker.start()
         except Exception as error:  # the system's, Python's, or the process died

@@ -172,7 +172,7 @@ class NamedLeases:
         self._finish(woken, earlier)
 
     def end(self, wish: Wish) -> bool:
-        """Release the lease, or leave the queue.  Whether it was held until now."""
+        """Release the lease, or leave the queue.  Returns True if it was held until now."""
         self._refuse_nested()
         woken: list[Wish] = []
         with self._lock.guard:
@@ -210,7 +210,7 @@ class NamedLeases:
         return first
 
     def close(self) -> None:
-        """Give up all wishes: who waits is woken, and nobody asks any more."""
+        """Give up all wishes: waiting callers are woken, and later requests are refused."""
         woken: list[Wish] = []
         with self._lock.guard:
             self._closed = True
@@ -267,7 +267,7 @@ class NamedLeases:
             )
 
     def _finish(self, woken: list[Wish], earlier: bool) -> None:
-        """Wake who is to be woken, without the lock."""
+        """Wake the callers whose wishes are granted or over, without the lock."""
         for wish in woken:
             wish.wake(wish)
         if earlier and self._changed is not None:
@@ -440,7 +440,7 @@ class LeaseEnd:
         raise NotImplementedError
 
     def end(self) -> bool:
-        """Release it; called once.  Whether it was held until now."""
+        """Release it; called once.  Returns True if it was held until now."""
         raise NotImplementedError
 
 
@@ -469,13 +469,13 @@ class Caller:
         """Those that it is going to release."""
 
     def note(self, lease: NamedLease) -> None:
-        """It has taken a lease."""
+        """Note a lease that the caller has taken."""
         self.leases.append(lease)
         if self._of_thread is not None:
             self._of_thread.note(lease)
 
     def drop(self, lease: NamedLease) -> None:
-        """The lease is released."""
+        """Forget a lease that was released."""
         if lease in self.leases:
             self.leases.remove(lease)
         if self._of_thread is not None:
@@ -514,14 +514,14 @@ class Wait:
         self._end: Callable[[], object] | None = None
 
     def can_end_by(self, end: Callable[[], object] | None) -> None:
-        """``end`` ends the wait that has just begun; None, since it is over."""
+        """Set the function that ends the wait that has just begun; None once the wait is over."""
         with self._lock.guard:
             self._end = end
             if self.withdrawn and end is not None:
                 end()
 
     def withdraw(self) -> None:
-        """Leave the queue now; the thread that waits goes on soon."""
+        """Leave the queue now; the waiting thread returns soon."""
         with self._lock.guard:
             self.withdrawn = True
             if self._end is not None:
@@ -586,7 +586,7 @@ class NamedLease:
         return self
 
     def note_in(self, leases: dict[tuple[bytes, bytes], NamedLease], holder: bytes) -> None:
-        """Be found there by its holder, until it is released."""
+        """Register the lease there for its holder, until it is released."""
         key = self.name, holder
         leases[key] = self
         self._noted = leases, key
@@ -597,7 +597,7 @@ class NamedLease:
         caller.note(self)
 
     def release(self) -> bool:
-        """Release it; as often as it was taken.  Whether it was held until now.
+        """Release it; call it as often as it was taken.  Returns True if it was held until now.
 
         A release too many has no effect, and neither has one in a forked child.  If a signal
         handler raises, the lease is released once less often, or nothing has happened.
@@ -626,20 +626,20 @@ class Holders:
         self._leases: dict[tuple[bytes, bytes], NamedLease] = {}
 
     def held(self, name: bytes, holder: bytes | None) -> NamedLease | None:
-        """The lease that a holder has, once more."""
+        """Return the lease that a holder has, taken once more; None if it has none."""
         if holder is None:
             return None
         lease = self._leases.get((name, holder))
         return lease.again() if lease is not None and lease.held else None
 
     def note(self, lease: NamedLease, holder: bytes | None) -> None:
-        """A holder has taken a lease."""
+        """Note a lease that a holder has taken."""
         if holder is not None:
             lease.note_in(self._leases, holder)
 
 
 def checked(name: bytes, permits: int, limit: float | None, timeout: float | None) -> None:
-    """Raise ``ValueError`` for what no lease can have."""
+    """Check the arguments of a lease; ``ValueError`` if one of them is invalid."""
     if not 0 < len(name) <= LONGEST_NAME:
         raise ValueError(f"the name of a lease has 1 to {LONGEST_NAME:,} bytes")
     if not 1 <= permits <= MOST_PERMITS:

@@ -50,7 +50,7 @@ class FilterStep(Record):
     """The key's, in a fuse filter: the key may be there if the values, xored, are this."""
 
     def outline(self, tone: Tone) -> list[Line]:
-        """The filter and its answer, and the bits that it goes by."""
+        """The filter and its answer, with the bits that decide it."""
         answer = "maybe" if self.may_match else "no"
         text = f"filter per {self.layout}, {self.policy}, {count(self.size, 'byte')}: {answer}"
         lines = [Line(2, tone, text)]

@@ -70,11 +70,12 @@ class ConflictCheck(Changes):
 
     def look_ahead(self) -> None:
         """Check the ranges, before the writers' lock is taken: a compaction may have rewritten all
-        of their entries, and under the lock only what was written meanwhile is left to check."""
+        of their entries, and under the lock only later writes are left to check."""
         self._looked_ahead = self._check_ranges(self)
 
     def raise_if_changed(self) -> None:
-        """Raise :class:`~lsmkv.errors.ConflictError` if it was.  Caller holds the writers' lock."""
+        """Raise :class:`~lsmkv.errors.ConflictError` if anything that was read has changed.  Caller
+        holds the writers' lock."""
         for key in sorted(self._keys):
             if self.has(key):
                 raise ConflictError(f"{key!r} was written since the transaction began")
@@ -82,7 +83,8 @@ class ConflictCheck(Changes):
             self._check_ranges(self._looked_ahead)
 
     def _check_ranges(self, changes: Changes) -> Changes:
-        """The changes after this moment, if none of these is in a range."""
+        """Raise :class:`~lsmkv.errors.ConflictError` if a key in one of the ranges was written;
+        otherwise return the changes after this moment."""
         found = changes.first_in(self._ranges)
         if isinstance(found, Changes):
             return found

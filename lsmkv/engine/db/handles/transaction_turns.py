@@ -64,7 +64,7 @@ class Place:
     """A call's place in the queue of the processes that share a store."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the turn, for so long at most; whether it has come."""
+        """Wait for the turn, for so long at most.  Returns True if it has come."""
         raise NotImplementedError
 
     def holds(self) -> bool:
@@ -169,7 +169,7 @@ class Turns:
             return turn.since > 0 and turn in self._queue
 
     def begin(self, turn: Turn) -> None:
-        """The turn has come among the processes, too."""
+        """Note that the turn has also come among the processes."""
         with self._lock:
             turn.since = time.monotonic()
 
@@ -187,13 +187,13 @@ class Turns:
             self._advance()
 
     def advance(self) -> None:
-        """End the turns that last too long.  A caller that waits for its turn calls it now and
-        then."""
+        """End the turns that last too long.  A caller that waits for its turn calls it
+        periodically."""
         with self._lock:
             self._advance()
 
     def _advance(self) -> None:
-        """Start the turns that nothing excludes any longer.  Caller holds the lock."""
+        """Start the turns that are no longer excluded.  Caller holds the lock."""
         now = time.monotonic()
         self._queue = [
             turn for turn in self._queue if turn.since == 0 or now - turn.since < self.longest
@@ -206,7 +206,7 @@ class Turns:
                 turn.wake()
 
     def _changed(self) -> None:
-        """Called before turns come, under the lock."""
+        """Hook that is called before turns come, under the lock."""
 
 
 class Attempts:
@@ -241,8 +241,8 @@ class Attempts:
         self._turns.join(turn)
 
     def begin_turn(self, seconds: float) -> bool:
-        """The turn has come in this process: wait until it has among all, for so long at most;
-        whether it has.  May be called by any thread."""
+        """Wait until the turn, which has come in this process, has come among all processes, for so
+        long at most.  Returns True if it has.  May be called by any thread."""
         turn, shared = self._turn, self._turns.shared
         assert turn is not None
         if self._place is None and shared is not None:

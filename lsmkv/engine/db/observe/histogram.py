@@ -117,7 +117,7 @@ class Histogram:  # noqa: PLW1641 - it changes, so it has no hash
 
     @classmethod
     def from_buckets(cls, buckets: Iterable[tuple[int, int]], total: int) -> Histogram:
-        """The histogram with these buckets; ``ValueError`` for a number that there is not."""
+        """Return the histogram with these buckets; ``ValueError`` for an invalid bucket."""
         made = Histogram()
         for bucket, count in buckets:
             if not 0 <= bucket < BUCKETS or count < 0:

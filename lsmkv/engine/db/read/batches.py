@@ -158,7 +158,7 @@ class Batches:
         return self._hold is None
 
     def close(self) -> None:
-        """Keep no log any more.  A second call has no effect.
+        """Release the logs.  A second call has no effect.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:

@@ -40,7 +40,8 @@ class ConsumedRange:
         """True if this object is among the ranges of the transaction."""
 
     def rise(self, position: Position | None) -> None:
-        """The iterator has moved up to a position; None is after all keys."""
+        """Extend the range to a position to which the iterator has moved up; None is after all
+        keys."""
         if self._below_all:
             self._below_all = False
             self._high = position
@@ -50,7 +51,8 @@ class ConsumedRange:
             self._high = position
 
     def sink(self, position: Position | None) -> None:
-        """The iterator has moved down to a position; None is before all keys."""
+        """Extend the range to a position to which the iterator has moved down; None is before all
+        keys."""
         if self._beyond_all:
             self._beyond_all = False
             self._low = position
@@ -79,7 +81,7 @@ class ConsumedRanges:
         self._added: list[ConsumedRange] = []
 
     def add(self, consumed: ConsumedRange) -> None:
-        """See that the range of an iterator is among them, which may grow until they are joined.
+        """Add the range of an iterator, which may grow until the ranges are joined.
 
         :attr:`ConsumedRange.listed` says until when: an iterator that moves later adds its range
         again.  So a transaction that seeks a million times in the same range keeps few ranges.

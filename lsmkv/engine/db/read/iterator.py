@@ -76,7 +76,7 @@ def checked_arguments(arguments: IteratorArguments) -> IteratorArguments:
 
 
 def checked_limit(limit: object) -> int:
-    """A limit that is one."""
+    """Check that ``limit`` is a non-negative int, and return it."""
     if not isinstance(limit, int) or isinstance(limit, bool):
         raise TypeError(f"limit must be an int or None, not {type(limit).__name__}")
     if limit < 0:

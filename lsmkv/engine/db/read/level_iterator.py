@@ -45,7 +45,7 @@ class BaseLevelIterator(InternalIterator):
         self._reader.form = PAIRS
 
     def may_skip(self, unneeded: Unneeded) -> None:
-        """They are skipped at the beginning of a block, or of a chunk."""
+        """As in the base class; they are skipped at the beginning of a block, or of a chunk."""
         self._reader.unneeded = unneeded
 
 
@@ -79,7 +79,7 @@ class LevelIterator(BaseLevelIterator):
         return self._file == len(self._reader.files)
 
     def read_pairs(self) -> None:
-        """The first chunk is that of a whole scan too."""
+        """As in the base class; the first chunk is then as large as that of a whole scan."""
         super().read_pairs()
         self._count = max(self._count, FIRST_CHUNK)
         self._reader.unneeded = Unneeded(None, self._reader.order.is_bytewise)

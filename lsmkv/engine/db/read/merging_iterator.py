@@ -315,7 +315,7 @@ class MergingIterator(InternalIterator):
         return Unneeded(None, True, None if at == 1 else queue[1].key)
 
     def _choose(self, pairs: list[Any]) -> None:
-        """Step over a key that several sources have, and append the pair that counts."""
+        """Step over a key that several sources have, and append its newest pair."""
         queue = self._queue
         key = queue[0].key
         best: tuple[Any, ...] = ()

@@ -52,7 +52,7 @@ class Stretch:
         self.has_pairs = False
 
     def note_empty_read(self) -> None:
-        """Count it, and let signals and other threads in."""
+        """Count an empty read, and let signals and other threads in."""
         allow_interrupts()
         if self.has_pairs:
             self.later += 1
@@ -65,7 +65,7 @@ class Stretch:
                     self._begin()
 
     def end(self, lower: Position | None, upper: Position | None) -> None:
-        """The stretch, long or not, was between these positions."""
+        """End the stretch, long or not, which lies between these positions."""
         lock = self._store.lock
         if lock.mine():
             return
@@ -76,7 +76,7 @@ class Stretch:
             self._finish(found)
 
     def give_up(self) -> None:
-        """The scan has failed in the middle of it."""
+        """Discard the stretch, since the scan has failed in the middle of it."""
         lock = self._store.lock
         if self._search is not None and not lock.mine():
             with lock.nested, lock.guard:

@@ -27,13 +27,15 @@ class CallListener:
         return time.perf_counter_ns()
 
     def got(self, key: bytes, started: int, value: bytes | None) -> None:
-        """A Get has ended, with a value or without."""
+        """Called after a Get, which found a value or None."""
         raise NotImplementedError
 
     def wrote(self, operations: list[Operation], started: int) -> None:
-        """A batch was written, or was left to the call that this one has interrupted."""
+        """Called after a batch was written, or was left to the call that this one has
+        interrupted."""
         raise NotImplementedError
 
     def sought(self, key: bytes, started: int, value: bytes | None) -> None:
-        """An iterator has read from a new place on; ``value`` is that of the first entry there."""
+        """Called after an iterator has begun to read at a new place; ``value`` is that of the first
+        entry there."""
         raise NotImplementedError

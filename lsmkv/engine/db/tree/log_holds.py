@@ -30,7 +30,7 @@ class LogHold:
             self.holds.moved()
 
     def end(self) -> None:
-        """Need no log any more."""
+        """Release all logs."""
         self.tail = None
         if self.holds is not None:
             self.holds.remove(self)
@@ -63,7 +63,8 @@ class LogHolds:
         self._drop(hold)
 
     def move_to(self, others: LogHolds) -> None:
-        """Let others keep the logs: this process writes to the store no more."""
+        """Move the holds to ``others``, which keep the logs: this process no longer writes to the
+        store."""
         for reference in list(self._holds):
             hold = reference()
             if hold is not None:
@@ -81,10 +82,10 @@ class LogHolds:
         return oldest
 
     def moved(self) -> None:
-        """A hold has come or gone, or needs other logs."""
+        """Hook that is called when a hold was added or removed, or needs other logs."""
 
     def close(self) -> None:
-        """Close the logs that are read: the store is closed."""
+        """Drop the readers of the logs: the store is closed."""
         for reference in list(self._holds):
             hold = reference()
             if hold is not None:

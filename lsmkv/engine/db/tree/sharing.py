@@ -32,20 +32,21 @@ class Sharing:
         return ticket
 
     def forget(self, ticket: Ticket) -> None:
-        """Nobody waits for a ticket any more."""
+        """Drop a ticket that no caller waits for any longer."""
         try:
             self._tickets.remove(ticket.lock)
         except ValueError:
             pass  # it has just been released
 
     def attach(self, sequence: int, numbers: frozenset[int]) -> None:
-        """The store has been recovered: its last sequence, and the numbers of its tables.
+        """Attach to a recovered store, with its last sequence and the numbers of its tables.
 
         No other thread knows it yet, and no file was removed.
         """
 
     def begin(self, operations: list[Operation], sequence: int) -> bytes | None:
-        """A batch is about to go into the log, its first operation with that sequence.
+        """Announce a batch that is about to go into the log, its first operation with that
+        sequence.
 
         Returns the batch's record if it is known, else None.  Called under the writers' lock;
         :meth:`publish` or :meth:`withdraw` follows.
@@ -53,7 +54,7 @@ class Sharing:
         return None
 
     def publish(self, sequence: int) -> None:
-        """Every write up to ``sequence`` happens now, for all threads and processes.
+        """Make every write up to ``sequence`` happen, for all threads and processes.
 
         The log holds it, synced if it asks for that, and the memtable is about to.  Called under
         the store's lock, so that a thread of this process that has seen the new sequence can wait
@@ -66,14 +67,15 @@ class Sharing:
                 lock.release()
 
     def withdraw(self) -> None:
-        """The log does not hold the batch that was begun; another one may get its sequences.
+        """Withdraw the batch that was begun: the log does not hold it, and another one may get its
+        sequences.
 
         Called under the writers' lock.
         """
 
     def installed(self, numbers: frozenset[int]) -> None:
-        """The MANIFEST names a new version, of tables with these numbers, and nothing that the old
-        one needs has been removed.  Called by the thread that commits."""
+        """Publish a new version, of tables with these numbers, that the MANIFEST names; no file
+        that the old one needs has been removed.  Called by the thread that commits."""
 
     def is_leased(self, number: int) -> bool:
         """Return True if another process may need the table of that number, which no version of
@@ -96,4 +98,4 @@ class Sharing:
         return []
 
     def close(self) -> None:
-        """Nothing is published any more.  The store's lock is still held."""
+        """Stop publishing.  The store's lock is still held."""

@@ -247,11 +247,11 @@ class Store:
         return view
 
     def forget_ranges(self) -> None:
-        """Know of no empty ranges, since other keys come into view.  Caller holds the lock."""
+        """Forget all empty ranges, since other keys come into view.  Caller holds the lock."""
         self.empty_ranges = EmptyRanges(self.order, self.empty_ranges.shortest)
 
     def forget_drops(self) -> None:
-        """Keep no view, and no drop, that no pinned sequence needs.  Caller holds the lock."""
+        """Forget the views and drops that no pinned sequence needs.  Caller holds the lock."""
         if not self.drops:
             return
         pinned = self.pinned.all()

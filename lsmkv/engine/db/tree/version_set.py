@@ -91,7 +91,7 @@ class VersionSet:
             self._free_numbers = iter(range(number + 1, MAX_FILE_NUMBER))
 
     def inherit(self, other: VersionSet) -> None:
-        """Know the versions of ``other``, too, which this set replaces."""
+        """Take over the versions of ``other``, which this set replaces."""
         self._leases = other._leases + self._leases
 
     def load(self, manifest: Manifest) -> None:
