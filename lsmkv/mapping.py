@@ -130,7 +130,7 @@ def open(
         except NotFoundError as error:
             if not where:
                 raise
-            reason = f"no database here, and {flag=} makes none: flag='c' does"
+            reason = f"no database here, and {flag=} does not create one: flag='c' does"
             raise NotFoundError(errno.ENOENT, reason, error.filename or where) from None
     if flag == "n" and not in_memory:
         make_options(**options)  # before the old store is removed, since DB would refuse it after

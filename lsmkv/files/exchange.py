@@ -154,7 +154,7 @@ def _checked(content: bytes) -> bytes:
 
 def _check_crc(crc: int, content: bytes) -> None:
     if crc32c(content) != crc:
-        raise CorruptionError("the checksum does not fit")
+        raise CorruptionError("checksum mismatch")
 
 
 def _read_frame_head(file: BinaryIO) -> tuple[int, int, bytes]:

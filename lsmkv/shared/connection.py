@@ -199,7 +199,7 @@ class Connection:
                 raise failure from error
             if whole and not self._withdraw():
                 raise OutcomeUnknownError(
-                    f"{failure.strerror}; nobody knows whether the write happens"
+                    f"{failure.strerror}; it is unknown whether the write happens"
                 ) from error
             raise IOError(errno.ETIMEDOUT, f"{failure.strerror}; nothing was written") from error
         except OSError as error:
@@ -261,7 +261,7 @@ class Connection:
         size, kind, number = HEADER.unpack_from(data)
         check_answer(size, kind)
         if number != request:
-            raise CorruptionError(f"an answer to request {number:,}, and not to {request:,}")
+            raise CorruptionError(f"an answer to request {number:,}, expected {request:,}")
         end = HEADER.size + size
         if len(data) < end:
             parts = [data]
@@ -329,7 +329,7 @@ class Connection:
 
 def silent(owner: str, stopped: bool) -> IOError:
     """The error of a call that has waited for long enough; ``owner`` is what messages call it."""
-    state = ": it is stopped, and goes on after SIGCONT" if stopped else ""
+    state = ": it is stopped, and continues after SIGCONT" if stopped else ""
     return IOError(errno.ETIMEDOUT, f"{owner} does not answer{state}")
 
 
@@ -337,7 +337,7 @@ def _arguments(content: bytes) -> list[Any]:
     """Return the arguments of a call of ``progress``."""
     arguments = decoded(content).get("arguments")
     if not isinstance(arguments, list):
-        raise CorruptionError("a message of a call's progress without arguments")
+        raise CorruptionError("a progress message without arguments")
     return arguments
 
 
@@ -345,7 +345,7 @@ def number_in(answer: tuple[int, bytes]) -> int:
     """The number of a DONE."""
     kind, content = answer
     if kind != DONE:
-        raise Error(f"the owner has answered with a message of kind {kind}")
+        raise Error(f"the owner has sent an unexpected answer of kind {kind}")
     number: int = NUMBER.unpack(content)[0]
     return number
 
@@ -354,7 +354,7 @@ def result_in(answer: tuple[int, bytes]) -> Any:
     """The result of a call."""
     kind, content = answer
     if kind != RESULT:
-        raise Error(f"the owner has answered with a message of kind {kind}")
+        raise Error(f"the owner has sent an unexpected answer of kind {kind}")
     return decoded(content).get("result")
 
 

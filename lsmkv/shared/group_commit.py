@@ -153,7 +153,9 @@ class GroupCommit:
         except Exception as error:
             if not group[0].answered:
                 return error
-            self._info_log.warn(f"A write of members has happened, and then: {error!r}")
+            self._info_log.warn(
+                f"A write of members has happened, but the call failed after it: {error!r}"
+            )
         self._counters.writes += len(group) - 1  # the writer has counted one batch
         return None
 

@@ -285,7 +285,7 @@ class SharedHandle(DB):
             return writer
         if fate is Fate.UNKNOWN:
             raise OutcomeUnknownError(
-                f"{self.path}: the owner was lost before it answered, and nobody knows whether the"
+                f"{self.path}: the owner was lost before it answered: it is unknown whether the"
                 " write has happened"
             )
         if sync:
@@ -347,7 +347,7 @@ class SharedHandle(DB):
         if name == "ingest":
             return self._ingest_for_member(arguments, tell)
         if name not in _CALLS:
-            raise ValueError(f"no member may call {name!r}")
+            raise ValueError(f"a member cannot call {name!r}")
         given = _from_json(arguments)
         if name in _WITH_PROGRESS:
             given["progress"] = tell

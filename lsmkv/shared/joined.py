@@ -240,7 +240,7 @@ class Joined:
         self._used.add(connection)
         try:
             if self._closed:
-                raise ConnectionResetError(errno.ECONNRESET, "closed meanwhile")
+                raise ConnectionResetError(errno.ECONNRESET, "the connections were closed")
             connection.wait_in_section(patience)
             connection.is_over = self.is_over
             if self._presence is not None:

@@ -318,13 +318,13 @@ class Entrance:
         pid = look.holder
         reason: str | None = None
         if look.state is LockState.NOBODY and not may_own:
-            reason = "no process owns the shared store, and this one may not"
+            reason = "no process owns the shared store, and this one may not become its owner"
         elif look.state is LockState.SHARING:
             reason = f"process {pid}, which owns the shared store, has not answered"
         elif look.state is LockState.ELSEWHERE:
             reason = (
-                f"process {pid} owns the shared store in another network namespace, a container's"
-                " for example: only processes of one namespace can share it"
+                f"process {pid} owns the shared store in another network namespace, for example in"
+                " a container: only processes of one namespace can share it"
             )
         return LockedError(self._path, pid or None, False, reason)
 

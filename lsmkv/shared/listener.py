@@ -75,7 +75,7 @@ _SOON = LEAST_PATIENCE / 2
 """Seconds: a request that is not older was certainly not withdrawn."""
 _UNPROVED = (
     "the owner answers only processes that can read the store's directory, and this one has not"
-    " shown that it can: it may be of a release of lsmkv that cannot"
+    " proved that it can: its release of lsmkv may be unable to"
 )
 _LONGEST_SLEEP = 3600.0
 """Seconds: a member says for how long it waits, and the system takes no more than some weeks."""
@@ -413,8 +413,8 @@ class Listener:
         """Answer a process that wants to join."""
         if hello.get("protocol") != PROTOCOL:
             reason = (
-                f"the owner speaks protocol {PROTOCOL}, not {hello.get('protocol')}: its release"
-                " of lsmkv is another one"
+                f"the owner speaks protocol {PROTOCOL}, not {hello.get('protocol')}: it runs"
+                " another release of lsmkv"
             )
             self._send(member, error_frame(request, Error(reason)))
             return
@@ -466,7 +466,7 @@ class Listener:
         """Note where a member holds the page, before anybody answers to it."""
         fd = ready.get("descriptor")
         if not member.welcome or not isinstance(fd, int):
-            raise CorruptionError("a member that does not say where it holds the page")
+            raise CorruptionError("a member has not sent its descriptor of the page")
         self._publishing.file.note_member(member.slot, member.pid, fd)
         member.greeted = True
         fd, member.passed = member.passed, -1
@@ -540,5 +540,5 @@ class Listener:
 
 
 def _out_of_descriptors() -> OSError:
-    reason = "the owner's process can have no more descriptors for connections"
+    reason = "the owner's process has no free descriptors for connections"
     return OSError(errno.EMFILE, reason)

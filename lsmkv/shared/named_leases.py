@@ -131,13 +131,13 @@ class OwnerLeases:
             timeout is None or isinstance(timeout, float),
         )
         if not (isinstance(name, str) and isinstance(permits, int) and all(numbers)):
-            raise CorruptionError("a message that asks for no lease")
+            raise CorruptionError("malformed request for a lease")
         try:
             plain = bytes.fromhex(name)
             checked(plain, permits, limit, timeout)
             waiter = _waiter_in(member.pid, asked)
         except ValueError as error:
-            raise CorruptionError(f"a message that asks for no lease: {error}") from error
+            raise CorruptionError(f"malformed request for a lease: {error}") from error
         until = NEVER if timeout is None else time.monotonic() + timeout
         wish = MemberWish(member, request, plain, permits, limit, until, self._wake, waiter)
         self._used = True
@@ -272,7 +272,7 @@ def _waiter_in(pid: int, asked: dict[str, Any]) -> Waiter:
     """Return the caller that asks for a lease, as far as a member has named it.  ``ValueError``."""
     caller, label, claims = asked.get("caller", ""), asked.get("label", ""), asked.get("claims", [])
     if not (isinstance(caller, str) and isinstance(label, str) and isinstance(claims, list)):
-        raise ValueError("it does not say who asks")
+        raise ValueError("the caller is missing or malformed")
     return Waiter(pid, f"{pid}:{caller}", label, tuple([_claim_in(pid, one) for one in claims]))
 
 
@@ -281,7 +281,7 @@ def _claim_in(pid: int, claim: object) -> Claim:
         name, permit, caller = claim
         if isinstance(name, str) and isinstance(permit, int) and isinstance(caller, str):
             return Claim(bytes.fromhex(name), permit, f"{pid}:{caller}")
-    raise ValueError("it does not say what its caller holds")
+    raise ValueError("a malformed claim")
 
 
 def hold(

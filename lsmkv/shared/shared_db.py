@@ -542,7 +542,7 @@ def _checked_patience(value: object) -> float | None:
         return None
     patience = seconds("patience", value)
     if patience == 0.0:
-        raise ValueError("patience must be above 0; None waits for ever")
+        raise ValueError("patience must be above 0; None waits forever")
     return patience if patience < _FOR_EVER else None
 
 

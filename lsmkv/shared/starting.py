@@ -52,7 +52,7 @@ def start_owner(
         program, answer = _start(path, request, python, go_on)
         if answer:
             return _owns(answer)
-    raise Error(f"{path}: {program} was started to own the store, and has ended at once")
+    raise Error(f"{path}: {program} was started to own the store, but ended immediately")
 
 
 def _start(path: str, request: bytes, python: str, go_on: Callable[[], None]) -> tuple[str, bytes]:
@@ -68,7 +68,7 @@ def _start(path: str, request: bytes, python: str, go_on: Callable[[], None]) ->
     if process.is_other:
         raise ValueError(
             f"{process.program} is not the Python {platform.python_version()} of this program:"
-            " pass python=, the path of one"
+            " pass its path as python="
         )
     return process.program, answer
 

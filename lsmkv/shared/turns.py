@@ -153,7 +153,7 @@ class OwnerTurns(SharedQueue):
         """Handle a member's TURN.  :class:`CorruptionError` for one that no member sends."""
         group, milliseconds = NUMBERS.unpack(content)
         if group > _GROUPS:
-            raise CorruptionError(f"a message that asks for a turn of group {group:,}")
+            raise CorruptionError(f"a request for a turn of the invalid group {group:,}")
         asked = self._asked.get(member.slot)
         if asked is None or (asked.turn.since > 0 and not self.queue.holds(asked.turn)):
             turn = Turn(b"%d" % group if group < _GROUPS else None, self._ring)

@@ -98,8 +98,8 @@ def _ask(directory: Directory, path: str, holder: int, ends: bool) -> OwnerStatu
         raise Error(f"{path}: process {status.pid} has just begun to own the store: ask it again")
     if ends:
         raise Error(
-            f"{path}: process {status.pid} owns the store, and does not hand it over: it has an"
-            " older release, holds a lease with a name, follows the writes, or does not answer"
+            f"{path}: process {status.pid} owns the store, and does not hand it over: it runs an"
+            " older release, holds a named lease, follows the writes, or does not answer"
         )
     return status
 

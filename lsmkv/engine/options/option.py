@@ -110,7 +110,7 @@ def sampling(name: str, value: object) -> int:
     """A whole number, 1 or more; None is 1."""
     number = 1 if value is None else not_negative(name, value)
     if number < 1:
-        raise ValueError(f"{name} is 1 for every operation, or more: not 0")
+        raise ValueError(f"{name} must be at least 1, which is every operation, not 0")
     return number
 
 

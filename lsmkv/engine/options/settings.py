@@ -118,7 +118,7 @@ def make_options(**arguments: Unpack[OptionArguments]) -> Options:
     if of["read_only"] and (of["create_if_missing"] or of["error_if_exists"]):
         raise ValueError("read_only cannot be combined with create_if_missing or error_if_exists")
     if of["read_only"] and of["publish_stats"]:
-        raise ValueError("publish_stats writes into the store's directory, and read_only does not")
+        raise ValueError("publish_stats cannot be combined with read_only: it writes a file")
     if env is not None and not isinstance(env, Env):
         raise TypeError(f"env must derive from lsmkv.engine.env.base.Env, not {type(env).__name__}")
     policy, filter_bits = filter_policy_for(of["bloom_filter_bits"], of["filter_policy"], order)

@@ -147,7 +147,7 @@ class RepairJob:
     def _new_number(self) -> int:
         number = self._next_number
         if number > MAX_FILE_NUMBER:
-            raise CorruptionError("its file numbers are used up", self._source.path)
+            raise CorruptionError("file numbers exhausted", self._source.path)
         self._next_number += 1
         return number
 

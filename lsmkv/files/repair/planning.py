@@ -190,7 +190,7 @@ def _rebuild(plan: RepairPlan, ancestry: Ancestry, directory: Directory, options
             new._count([tagged[:TAG_SIZE] for _, tagged in entries])
         if new.entries == 0:
             continue
-        reason = f"made again of {', '.join(sources.names)}"
+        reason = f"from {', '.join(sources.names)}"
         if not sources.complete:
             lacking = sum(last - first + 1 for first, last in sources.missing)
             for first, last in sorted(sources.missing):

@@ -198,7 +198,7 @@ def _command(module: str, name: str, place: str, python: str, detached: bool) ->
     python = python or interpreter()
     if not python:
         raise NotImplementedError(
-            f"{sys.executable!r} is not a Python that can be started: pass python=, the path of one"
+            f"{sys.executable!r} cannot be started as Python: pass the path of one as python="
         )
     kind = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
     bond = "detached" if detached else "child"

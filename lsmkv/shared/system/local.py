@@ -138,4 +138,4 @@ def place_of(directory: Directory) -> SharingPlace:
         return directory
     if isinstance(directory, LocalDirectory):
         return LocalPlace(directory)
-    raise TypeError(f"processes share no store of {type(directory).__name__}")
+    raise TypeError(f"processes cannot share a store in a {type(directory).__name__}")

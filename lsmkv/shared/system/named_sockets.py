@@ -114,7 +114,7 @@ def connect(address: bytes, patience: float | None) -> Any:
     try:
         return sockets.connect(address, patience, _prepare, check_peer)
     except FileNotFoundError:
-        raise ConnectionRefusedError(errno.ECONNREFUSED, "no socket of an owner") from None
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "not the socket of an owner") from None
 
 
 def accept(listening: Any) -> Any:
@@ -132,10 +132,10 @@ def _credentials(connected: Any) -> tuple[int, int]:
     """The user and group at the other end."""
     found = connected.getsockopt(SOL_LOCAL, LOCAL_PEERCRED, CREDENTIALS.size)
     if len(found) != CREDENTIALS.size:
-        raise PermissionError(errno.EPERM, "the system does not say whose process answers")
+        raise PermissionError(errno.EPERM, "the system does not report whose process answers")
     version, user, _, group = CREDENTIALS.unpack(found)
     if version != 0:
-        raise PermissionError(errno.EPERM, "the system does not say whose process answers")
+        raise PermissionError(errno.EPERM, "the system does not report whose process answers")
     return user, group
 
 

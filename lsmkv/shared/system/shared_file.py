@@ -196,7 +196,7 @@ class SharedFile:
         before = self.read_head()
         epoch = 1 if before is None else before.epoch + 1
         if epoch > _LAST_EPOCH:
-            raise OSError(errno.EOVERFLOW, "the epochs of this store are used up", self.path)
+            raise OSError(errno.EOVERFLOW, "epoch counter exhausted", self.path)
         token = _drawn(epoch, reserve)
         if before is None:
             self._set_size(0)

@@ -53,8 +53,8 @@ _NO_LIMIT = 1 << 62
 _END = 512
 """Bytes.  A table ends with its index, its checksum and the footer."""
 _ANOTHER = (
-    "the owner of the store does not find the file there that the process has which asks for it"
-    " (in another container?)"
+    "the owner of the store finds another file or none at this path: is the calling process in"
+    " another container?"
 )
 _LARGEST_ON_LEVEL_0 = 64
 """Times ``max_file_size``: where level 0 overlaps, a few large tables cause no write stall."""
@@ -263,7 +263,7 @@ class Ingestion:
             ):
                 raise CorruptionError(
                     f"keys out of order: {user_key!r} after {last!r}"
-                    " (made with another comparator, or changed meanwhile?)",
+                    " (made with another comparator, or modified during the ingest?)",
                     path,
                 )
             last = user_key

@@ -289,7 +289,7 @@ class WorkerProcess:
             report = self._receive(_LISTEN_EVERY)
             if report is None:
                 if time.monotonic() - heard > _LONGEST_SILENCE:
-                    raise ProcessEnded(f"nothing was heard of it for {_LONGEST_SILENCE:.0f} s")
+                    raise ProcessEnded(f"no report for {_LONGEST_SILENCE:.0f} s")
                 continue
             heard = time.monotonic()
             self._ready = True

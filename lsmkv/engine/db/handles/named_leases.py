@@ -250,7 +250,7 @@ class NamedLeases:
         """Raise ``AssertionError`` unless the queue is as it must be; for tests."""
         waiting = 0
         for name, state in self._names.items():
-            assert state.holders or state.queue, f"nobody wants {name!r}"
+            assert state.holders or state.queue, f"no caller wants {name!r}"
             for permit, wish in state.holders.items():
                 assert 0 <= permit < wish.permits, f"permit {permit} of {wish.permits}"
                 assert wish.permit == permit, "a permit of another"

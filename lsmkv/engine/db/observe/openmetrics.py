@@ -301,7 +301,7 @@ _LATENCY: Final = _Metric(
     "lsmkv_operation_seconds",
     "histogram",
     "seconds",
-    "How long the calls of the store took, by operation.",
+    "Durations of the store's calls, by operation.",
     False,
 )
 _EPOCH: Final = _Metric(
@@ -309,7 +309,7 @@ _EPOCH: Final = _Metric(
     "lsmkv_epoch",
     "gauge",
     "",
-    "The number of the time of the owner of a shared store: each new owner adds 1.",
+    "The epoch of a shared store: each new owner adds 1.",
     False,
 )
 _MEMBER_WRITES: Final = _Metric(
@@ -317,7 +317,7 @@ _MEMBER_WRITES: Final = _Metric(
     "lsmkv_member_write_seconds",
     "histogram",
     "seconds",
-    "How long the writes of members took, waiting for the owner included.",
+    "Durations of members' writes, including the wait for the owner.",
     False,
 )
 _WITHOUT_OWNER: Final = _Metric(
@@ -325,7 +325,7 @@ _WITHOUT_OWNER: Final = _Metric(
     "lsmkv_without_owner_seconds",
     "histogram",
     "seconds",
-    "How long processes were without an owner, before they had this one.",
+    "Durations for which processes had no owner, before this one.",
     False,
 )
 _PUBLISHING: Final = _Metric(
@@ -333,7 +333,7 @@ _PUBLISHING: Final = _Metric(
     "lsmkv_publishing",
     "gauge",
     "",
-    "Whether the process that has the store open publishes its counters.",
+    "1 if the process that has the store open publishes its counters, otherwise 0.",
     False,
 )
 _PUBLISHED: Final = _Metric(
@@ -341,6 +341,6 @@ _PUBLISHED: Final = _Metric(
     "lsmkv_published_timestamp_seconds",
     "gauge",
     "seconds",
-    "When the figures were published, in seconds since 1970.",
+    "Time of publication of the figures, in seconds since 1970.",
     False,
 )

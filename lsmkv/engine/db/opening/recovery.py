@@ -320,7 +320,7 @@ class Recovery:
         if versions.log_number > 0 and versions.log_number not in numbers:
             name = log_name(versions.log_number)
             if numbers or self._manifest_torn:
-                reason = "the log is missing, and writes with it"
+                reason = "the log is missing, and so are its writes"
                 self.policy.meet(damage_policy.LOG_MISSING, reason, name)
             # Some tools leave a store without any log, and nothing shows a loss.
             reason = f"{name} is missing: writes that no table holds are lost"
