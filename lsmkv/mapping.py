@@ -96,7 +96,7 @@ def open(
     set wherever ``r`` is (``0o640`` gives ``rwxr-x---``).  The owner gets all three bits, and the
     process's umask applies.  A directory that exists keeps its mode.
 
-    With ``shared`` other processes may have the store open too: it is a
+    With ``shared`` other processes may also have the store open: it is a
     :class:`~lsmkv.SharedDB` (``'r'`` joins it as well, and refuses writes).
 
     ``options`` are the keywords of :class:`lsmkv.DB`, except those that the flag decides.

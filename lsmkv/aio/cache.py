@@ -338,8 +338,8 @@ class Cache(Opened[_cache.Cache]):
     ) -> AsyncIterator[None]:
         """An ``async with`` block that no other caller is in: :meth:`lsmkv.Cache.transact`.
 
-        Tasks get in one after the other, too; a block inside a block of the same task waits for
-        nobody.
+        Tasks also get in one after the other; a block inside a block of the same task does not
+        wait.
 
         >>> import asyncio
         >>> async def main():

@@ -194,7 +194,7 @@ class Iterator(Closing, Generic[Entry_co]):
     async def _trip(self, function: Callable[[], object]) -> None:
         """Run one of the functions below in a thread.  The caller holds the lock.
 
-        Its entries are kept if the caller is cancelled meanwhile.
+        Its entries are kept if the caller is cancelled during the trip.
         """
         self._refuse_if_closed()
         try:

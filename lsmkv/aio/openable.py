@@ -99,7 +99,7 @@ class Opened(Openable, Generic[S]):
     async def close(self) -> None:
         """Close it and end its threads.  A second close has no effect.
 
-        New calls are refused at once.  Calls that were made before end first, save
+        New calls are refused immediately.  Calls that were made before end first, except
         ``compact_range``, which ends with :class:`~lsmkv.ClosedError`; then a store's log is
         synced.  If it is cancelled, it closes everything before the cancellation goes on.
         """

@@ -85,8 +85,8 @@ class Scannable(ABC):
 
         The keywords are those of :meth:`lsmkv.DB.iterator`; one trip fetches at most ``chunk``
         entries, and about a megabyte.  A store's iterator sees the store as it is at its first
-        trip.  Wrong arguments raise at once: ``TypeError``, or ``ValueError`` for a ``chunk`` below
-        1 or a ``limit`` below 0.
+        trip.  Wrong arguments raise immediately: ``TypeError``, or ``ValueError`` for a ``chunk``
+        below 1 or a ``limit`` below 0.
         """
         return self._iterator(chunk, arguments)
 

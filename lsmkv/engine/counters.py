@@ -3,7 +3,7 @@
 **A counter is declared here, in one place**: an attribute of :class:`StoreCounts`, or of
 :class:`LevelCounts` if it is kept by level, with its meaning below it.  The code that counts adds
 to it.  :class:`~lsmkv.Stats` and :class:`~lsmkv.LevelStats` derive from these two, so all of these
-have it at once: ``db.stats()``, its differences and ``to_dict``, ``lsmkv stats --json``,
+have it automatically: ``db.stats()``, its differences and ``to_dict``, ``lsmkv stats --json``,
 ``STATS.json``, and the metrics of ``db.metrics_text()``, whose help is the first sentence of the
 meaning.  ``tests/engine/test_counters.py`` follows every counter through all of them, and demands
 its row in ``docs/api.md``.
@@ -82,7 +82,7 @@ class LookupCounts:
         self.gets_from_memory = 0
         """Gets that a memtable answered, with a value or with a deletion."""
         self.gets_from_rows = 0
-        """Gets that the row cache answered: their keys are asked for again and again."""
+        """Gets that the row cache answered: their keys are requested often."""
         self.iterators = 0
         """Iterators opened."""
         self.tables_opened = 0
@@ -207,7 +207,7 @@ def reads_of(counters: Counters) -> list[int]:
 class BlockReads:
     """The reads of data blocks that are under way in this process: a hint, which no lock guards.
 
-    A thread that reads and decompresses a block lets other threads run meanwhile.  One that writes
+    A thread that reads and decompresses a block lets other threads run.  One that writes
     looks here, and gives way (``lsmkv/engine/db/write/writer.py``).
     """
 

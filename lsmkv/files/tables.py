@@ -202,7 +202,7 @@ class Table(OpenFile):
         return Block(place, stored, self.path)
 
     def data_blocks(self) -> Iterator[Block]:
-        """The data blocks in the order of the index, one read each; damaged ones too.
+        """The data blocks in the order of the index, one read each, including damaged ones.
 
         Data blocks that the index does not name because it is damaged are left out:
         ``index.damage`` and ``index.walk()`` show that.

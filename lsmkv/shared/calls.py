@@ -1,6 +1,6 @@
 """Calls of members, at the owner: :class:`Calls` runs each in a thread of its own.
 
-A call may take long, as a compaction does, and the listener's thread goes on meanwhile.  It hears
+A call may take long, as a compaction does, while the listener's thread goes on.  It hears
 nothing from a member whose call runs: the call's thread alone sends to it.
 """
 

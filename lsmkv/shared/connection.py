@@ -102,7 +102,7 @@ class Connection:
         self.failed = False
         """True if an answer may still come that no call waits for."""
         self._until = 0.0  # until when to wait on where a wait has ended
-        self._passing = -1  # a descriptor that goes with the next message
+        self._passing = -1  # a descriptor to send with the next message
         self.is_over: Callable[[], bool] | None = None
         """Returns True if the owner has gone, and another process may have the name of its socket;
         called while the greeting is awaited."""
@@ -162,8 +162,8 @@ class Connection:
         """Send the frame that ``make`` returns for a request's number, and return the answer.
 
         Raises the error that the owner answers, and :class:`OwnerGone`.  If no answer comes in
-        time, it hangs up and raises :class:`IOError`: a request that ``writes`` is certainly not
-        carried out then; :class:`OutcomeUnknownError` if that is not certain.
+        time, it hangs up and raises :class:`IOError`: then a request that ``writes`` is
+        certainly not carried out; :class:`OutcomeUnknownError` if that is not certain.
         """
         self._request += 1
         request = self._request
@@ -274,7 +274,7 @@ class Connection:
         return kind, data[HEADER.size : end]
 
     def wait_in_section(self, seconds: float | None) -> None:
-        """Wait for answers for so many seconds at most, and deliver signals meanwhile."""
+        """Wait for answers for so many seconds at most, and deliver signals."""
         self._until = math.inf if seconds is None else time.monotonic() + seconds
         self.set_patience(LOOK_EVERY if seconds is None else min(seconds, LOOK_EVERY))
 

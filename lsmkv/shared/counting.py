@@ -5,9 +5,10 @@ Where the owner publishes (``publish_stats``), a member makes memory of its own 
 hands its descriptor to the owner with READY.  The owner reads the words when it publishes: no
 message is needed for a Get.  ``engine/db/observe/process_words.py`` says what the words are.
 
-A member adds each write to its histogram at once.  Reads are counted where any store counts them,
-and copied into the words now and then (:meth:`Counting.copy`): at every 1,024th Get; with a write,
-an iterator, or a read of something new, if the last time was 0.1 s ago; and when the member leaves.
+A member adds each write to its histogram immediately.  Reads are counted where any store counts
+them, and copied into the words periodically (:meth:`Counting.copy`): at every 1,024th Get; with a
+write, an iterator, or a read of something new, if the last time was 0.1 s ago; and when the member
+leaves.
 
 Everything begins at 0 with each owner, as the owner's own counters do.  While it lives no total
 falls: what a member has counted that has gone is kept.  An older release on either side hands over

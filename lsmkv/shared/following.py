@@ -241,7 +241,7 @@ class MemberFollower(Follower):
         )
 
     def refresh(self, store: Store) -> None:
-        """:meth:`catch_up`, and the newest version too."""
+        """:meth:`catch_up`, and also take the newest version."""
         self.catch_up(store)
         if store.lock.must_not_wait:
             return

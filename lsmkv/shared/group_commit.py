@@ -49,7 +49,7 @@ class MemberConnection:
         self.call = 0
         """The number of the last request that was a call."""
         self.busy = False
-        """True if a thread carries out a call for it; only that thread sends then."""
+        """True if a thread carries out a call for it; until it ends, only that thread sends."""
 
 
 class MemberWrite:

@@ -230,7 +230,7 @@ class SharedHandle(DB):
     # Forks
 
     def _abandon(self, store: Store) -> None:
-        """In a forked child: close what belongs to the parent, at once; join at the next use."""
+        """In a forked child: close what belongs to the parent now; join at the next use."""
         if self._opened.released:
             return
         part = self._part

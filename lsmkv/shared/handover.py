@@ -5,8 +5,8 @@ and it was opened with ``handover=True``, it claims the store by a lock in ``SHA
 (:meth:`Succession.takes_over`) and asks the owner.  The owner finishes what must not be done twice,
 closes the store, and answers (:class:`LastCalls`, ``SharedHandle._hand_over``).  The one that asked
 then owns the store, or starts a process that does; all others let it, as long as its claim lasts,
-and their calls wait for it (:meth:`Succession.waits`).  A kill of either ends its part at once: the
-kernel ends the claim, and releases ``LOCK``.
+and their calls wait for it (:meth:`Succession.waits`).  A kill of either ends its part immediately:
+the kernel ends the claim, and releases ``LOCK``.
 
 Only a newer release asks an older one, never the other way; for its options alone a process asks
 once, when it opens the store.  So no two take turns.
@@ -95,7 +95,7 @@ class Succession:
 
     def waits(self, env: Env, path: str, since: float) -> bool:
         """Return True if others should own the store before this process, which has waited since
-        then."""
+        that time."""
         waited = time.monotonic() - since
         if waited >= _CLAIM:
             return False

@@ -149,7 +149,7 @@ class Entrance:
         handover: bool,
     ) -> None:
         """``starts_owner``: a process of its own owns the store, which this one starts if need be;
-        ``may_own`` says nothing then.  ``only_owns``: this is such a process.  ``handover``: the
+        then ``may_own`` has no meaning.  ``only_owns``: this is such a process.  ``handover``: the
         owner is asked for the store if its options are others."""
         self._path = path
         self._system = system_of(arguments.get("env"))
@@ -166,7 +166,7 @@ class Entrance:
         self.counting = Counting(self._system)
         """Counters that the handle keeps for its owners."""
         self.cancelled = False
-        """Set when the handle is closed meanwhile."""
+        """Set when the handle is closed."""
         self.python = ""
         """The path of the Python that an owner is started with; empty if it is to be found."""
         self._wants = False
@@ -283,8 +283,8 @@ class Entrance:
             joining.close()
 
     def close(self) -> None:
-        """End the leases, and what this process has of ``LOCK``; in a forked child, close the
-        descriptors that are the parent's too."""
+        """End the leases, and what this process has of ``LOCK``; in a forked child, also
+        close the descriptors of the parent."""
         if self.leases is not None:
             self.leases.close()
             self.leases = None

@@ -164,7 +164,8 @@ class Publishing(Sharing):
         return self.counts.rows()
 
     def hand_over(self) -> None:
-        """Let every process look for the next owner once the store is closed, this one too."""
+        """Let every process look for the next owner once the store is closed, including this
+        one."""
         self._handing_over = True
 
     def leave(self) -> None:

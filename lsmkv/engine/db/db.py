@@ -9,7 +9,7 @@ class            its methods
 ``DB``           read: get, multi_get, may_contain, explain, raw_iterator, prefixed_db, snapshot
                  write: put, delete, write, write_batch, transaction, update, run, sync, flush
                  follow: sequence, wait_for_change, batches
-``Scannable``    iterator (``handles/scannable.py``; snapshots and transactions have it, too)
+``Scannable``    iterator (``handles/scannable.py``; also of snapshots and transactions)
 ``Maintenance``  compact_range, delete_range, rewrite_tables, checkpoint, ingest, refresh,
                  verify, check, acknowledge_recovery, stats, metrics_text, get_property,
                  approximate_size, approximate_sizes, tables, written_keys

@@ -166,7 +166,7 @@ class Handle:
 
         If Ctrl-C ends the wait for background work or for another thread's ingest, nothing is
         closed under them: another ``close`` goes on, or the collection of the handle.  Every other
-        call raises :class:`ClosedError` meanwhile.
+        call raises :class:`ClosedError` until then.
 
         A signal handler or finalizer that has interrupted another call of its thread may also close
         the store.  If closing would have to wait for that call, the store is closed when the call
@@ -394,8 +394,8 @@ class Handle:
 
         Exit handlers registered before the import of lsmkv, and finalizers of globals, may still
         read and write.  A flush that becomes due runs in the call, since no thread can be started
-        by then.  The store is kept alive, so that it is not collected before them.  The end of the
-        process closes its files, and the next open reads the log.
+        at that point.  The store is kept alive, so that it is not collected before them.  The end
+        of the process closes its files, and the next open reads the log.
         """
         store = self._store
         if store is None or store.view is None:

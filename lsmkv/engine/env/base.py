@@ -373,7 +373,7 @@ class Directory(_Closeable):
         """Return True if processes share the store, by the file of this name: see
         :mod:`lsmkv.shared`.
 
-        ``OSError`` if that cannot be found out: the store is not opened then.
+        ``OSError`` if that cannot be found out: then the store is not opened.
 
         An implementation whose stores cannot be shared may inherit this method, which returns
         False.

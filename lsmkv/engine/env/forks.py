@@ -1,7 +1,7 @@
 """Registry of what a forked child must close: locks, leases and connections of its parent.
 
-The child closes them at once.  A fork waits while another thread opens or closes one of them, so
-that each one is either noted here, or not there.
+The child closes them immediately.  A fork waits while another thread opens or closes one of them,
+so that each one is either noted here, or not there.
 """
 
 from __future__ import annotations

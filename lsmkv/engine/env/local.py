@@ -377,7 +377,7 @@ class LocalEnv(Env):
     through one).  ``ofd_locks=False`` takes POSIX locks, as on systems without OFD locks.
 
     Errors are ``OSError``, with ``errno`` and the whole path.  Each method costs its system calls;
-    one that makes or renames a directory waits for the disk, too.
+    one that makes or renames a directory also waits for the disk.
 
     >>> import tempfile
     >>> env = LocalEnv()

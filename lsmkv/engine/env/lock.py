@@ -7,10 +7,10 @@ conflict with POSIX locks, belong to one descriptor, and have no such hole.  The
 the kernel supports them.  Elsewhere the POSIX lock is taken, and the table below closes the hole
 within this process.
 
-No lock on a file notices that the file was unlinked and created again: the second file can be
-locked, too.  Two guards reduce this risk.  The name is compared with the descriptor after locking,
-and the table refuses a second owner of one *directory* inside this process.  Between processes,
-``LOCK`` must not be unlinked while a process may hold it.
+No lock on a file notices that the file was unlinked and created again: the second file can
+also be locked.  Two guards reduce this risk.  The name is compared with the descriptor after
+locking, and the table refuses a second owner of one *directory* inside this process.  Between
+processes, ``LOCK`` must not be unlinked while a process may hold it.
 
 The owner writes its process id into ``LOCK`` (LevelDB never reads the file), because the kernel
 does not report who holds an OFD lock.  The id is for messages, and an error in writing it is

@@ -50,7 +50,7 @@ def keeps_reservations(descriptor: int) -> bool:
 
 
 def shared_file_system_of(path: str) -> str:
-    """The type of a path's file system if other machines may have it mounted too; else empty.
+    """The type of a path's file system if other machines may also have it mounted; else empty.
 
     A path that does not exist yet is in the file system of the directory above it.
     """

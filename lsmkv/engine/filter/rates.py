@@ -32,7 +32,7 @@ _PAIRED_WRAPS: Final = 24
 """As many for pairs of keys."""
 _GOLDEN: Final = 0.6180339887498949
 _FEW_BITS: Final = 8
-"""In a filter of fewer bits a probe than this, probes far apart meet too."""
+"""In a filter of fewer bits a probe than this, probes far apart also meet."""
 
 
 class _Law:

@@ -55,7 +55,7 @@ class LogTail:
         self._last_header = b"" if last < 0 else self._header_at(last)
         self.unclear = False
         """True if the bytes that follow are neither zeros nor the beginning of a record, or the
-        bytes before have changed.  Nothing more can be read then."""
+        bytes before have changed.  Then nothing more can be read."""
 
     def close(self) -> None:
         """Close the file."""

@@ -8,7 +8,7 @@ was deleted, as in a queue, that would be most of its work.  Three things make i
   steps over it by a bisection.
 - An entry that a newer source deletes is *hidden*.  With the keys of a run, the reader of an older
   block steps over what the run hides, before it builds a key or a value.
-- A deletion before the next key of all other sources hides nothing, and is stepped over too.
+- A deletion before the next key of all other sources hides nothing, and is also stepped over.
 
 The last two are :class:`Unneeded`.  The merging iterator finds them out, and passes them to a
 source before it reads the next chunk of that (``InternalIterator.may_skip``).  An example::

@@ -103,7 +103,7 @@ def look(table: Table, user_key: bytes) -> TableLook:
 
 
 def codec_at(file: RandomAccessFile, handle: BlockHandle) -> int:
-    """The codec of one block: a read of its type byte, and for type 2 of its first byte too."""
+    """The codec of one block: a read of its type byte, and for type 2 also of its first byte."""
     end = handle.offset + handle.size
     kind = file.read(end, 1) if end < file.size else b""
     if not kind:

@@ -87,7 +87,8 @@ def codec_name(codec: int) -> str:
 
 
 def compress(data: bytes, codec: int, zstd_level: int = 1) -> bytes:
-    """``data`` under ``codec``.  zlib's level is its default, 6, which Mojang's engine uses too."""
+    """``data`` under ``codec``.  zlib's level is its default, 6, which Mojang's engine also
+    uses."""
     if codec == SNAPPY:
         return bytes(_snappy_compress(data))
     if codec == ZSTD:

@@ -6,7 +6,7 @@ well as least-recently-used order, and a hit changes nothing but a flag: it take
 values count the same; :class:`lsmkv.engine.util.block_cache.BlockCache` is a cache of values of
 different sizes.
 
-Other code may empty an entry, too: the cache drops it when its turn comes.
+Other code may also empty an entry: the cache drops it when its turn comes.
 
 It has no lock.  User code (a signal handler, a finalizer) may enter a cache in the middle of any
 call, so a thread could end up waiting for a lock that it holds itself.  Each step on
@@ -102,7 +102,7 @@ class SecondChanceCache(Generic[K, V]):
 
     def evict_one(self) -> K | None:
         """Remove the value that is the next to go, and return its key; None if the value was spared
-        instead, if another thread has changed the queue meanwhile, or if there is none."""
+        instead, if another thread has changed the queue, or if there is none."""
         try:
             key, entry = next(iter(self._entries.items()))
             if entry.uses and entry.value is not None:

@@ -131,7 +131,7 @@ class DeferredSignals:
         return self._undisturbed > 0 and self._main == get_ident()
 
     def interruptible(self, wait: Callable[[], T]) -> T:
-        """Call a function that waits inside the system: handlers run there at once.
+        """Call a function that waits inside the system: handlers run there immediately.
 
         No context manager: one that an interrupt has ended would go on when it is collected.
         """

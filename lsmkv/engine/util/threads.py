@@ -86,7 +86,7 @@ class ThreadLock:
 
     The guard is a context manager of its own: interpreted, it is a lock of the interpreter's, since
     an interrupt before the first instruction of an ``__exit__`` in Python would leave it locked.
-    (It is reentrant then; nothing relies on that.)
+    (So it is reentrant; nothing relies on that.)
     """
 
     def __init__(self) -> None:

@@ -43,7 +43,7 @@ class Program(NamedTuple):
     landmarks: tuple[bytes, ...]
     """A key that begins with one of these, and has the program's form, is enough."""
     is_key: Callable[[bytes], bool]
-    """True for a key of the program's form; other programs may write such keys, too."""
+    """True for a key of the program's form; other programs may also write such keys."""
     family: str
     """The name of its decoders on the command line; empty if it has none."""
     place: str

@@ -1,12 +1,12 @@
 """Makes the plan of a repair (``plan.py``) from a survey.
 
 If there is an intact MANIFEST, the tables that it names are the store, on the levels that it names,
-and no other file is used: an obsolete table would bring deleted keys back.  But a table that is
+and no other file is used: an obsolete table would restore deleted keys.  But a table that is
 missing is made again, if the files from which it was made are there (``rebuilding.py``).  Without
 an intact MANIFEST, every table that no MANIFEST has removed is used.  Levels are unknown then, and
 all tables are merged by the sequences of their entries.
 
-A block that cannot be read makes other entries useless too.  It may have held a newer version of a
+A block that cannot be read also makes other entries useless.  It may have held a newer version of a
 key, or its deletion, and the older version, although intact, must not be served in its place.  Such
 *stale* entries are set aside: those within the block's bounds that are older than its table and
 that its filter does not rule out.  With an intact filter these are little more than what was lost.

@@ -103,7 +103,7 @@ class TableSurvey(FileSurvey):
         self._stated: FileMetaData | None = None
         """The MANIFEST's statement about the table; None if it does not name it."""
         self.holes: list[Hole] = []
-        """The data blocks that cannot be read; each of them is a problem, too."""
+        """The data blocks that cannot be read; each of them is also a problem."""
         self.blocks = 0
         """Data blocks that can be read."""
         self.entries = 0
@@ -298,7 +298,7 @@ class Survey:
         self._do_not_rely(0, "not used: every table and every log is merged", files)
 
     def _do_not_rely(self, offset: int, reason: str, files: list[FileSurvey]) -> None:
-        """Do not rely on the MANIFEST, and take ``files`` for the store's, too."""
+        """Do not rely on the MANIFEST, and take ``files`` for the store's as well."""
         if self.manifest is not None:
             self.manifest.whole = False
             self.manifest.note(offset, 0, reason)

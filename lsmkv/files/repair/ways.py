@@ -403,7 +403,7 @@ def _is_copied(name: str) -> bool:
 
 
 def _refuse_open(directory: Directory) -> None:
-    """Raise :class:`LockedError` if a process has the store open: its files change meanwhile."""
+    """Raise :class:`LockedError` if a process has the store open, since its files may change."""
     path = f"{directory.path}/{LOCK}"
     holder = directory.lock_holder(LOCK) if directory.exists(LOCK) else None
     if holder is not None:

@@ -8,8 +8,8 @@ reaches it; no descriptor but two pipes, whatever its starter lets others inheri
 working directory.  The request goes in through one pipe, and one answer comes out of the other.
 
 Its parent is the system, not the starter: a process in between starts it and ends at once, so that
-it is never a zombie of a starter that does not wait.  This works where gevent or eventlet have
-replaced the functions of ``os`` and ``subprocess``, too: it uses the interpreter's own.
+it is never a zombie of a starter that does not wait.  This also works where gevent or eventlet have
+replaced the functions of ``os`` and ``subprocess``: it uses the interpreter's own.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def spawn(
     """Start a process that has these two descriptors, as its numbers 0 and 1, and no others.
 
     Returns its program and its process id: of a child, which the caller waits for, or with
-    ``detached`` of a process in between, which ends at once.  Raises as :class:`Detached`.
+    ``detached`` of a process in between, which ends immediately.  Raises as :class:`Detached`.
     """
     command = _command(module, name, place, python, detached)
     actions = [

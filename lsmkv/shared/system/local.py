@@ -26,7 +26,7 @@ SOCKETS: Final[Any] = named_sockets if _NAMED else sockets
 class MemberLock(FileLock):
     """A member's part of the store's lock, by a descriptor of its own.
 
-    A forked child closes it at once: it would keep the lock of a parent that is killed.
+    A forked child closes it immediately: it would keep the lock of a parent that is killed.
     """
 
     def __init__(self, fd: int) -> None:

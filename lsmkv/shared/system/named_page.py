@@ -72,7 +72,7 @@ def make_page(epoch: int, token: int) -> tuple[SharedPage, int]:
 
 
 def make_memory(words: int) -> tuple[SharedMemory, int]:
-    """As :func:`lsmkv.shared.system.shared_page.make_memory`; the name is gone at once."""
+    """As :func:`lsmkv.shared.system.shared_page.make_memory`; the name is removed immediately."""
     token = int.from_bytes(os.urandom(8), "little")
     fd = _open(token, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:

@@ -38,7 +38,7 @@ CREDENTIALS: Final = struct.Struct("@IIh2xI60x")
 _PID: Final = struct.Struct("@i")
 
 _BACKLOG: Final = 128
-"""macOS takes no more, and refuses those that come then: they try again."""
+"""macOS takes no more, and refuses later ones: they try again."""
 _BUFFER: Final = 1 << 18
 """Bytes on the way from one end to the other; macOS' default is 8 KB."""
 _CHUNK: Final = 4096

@@ -57,13 +57,13 @@ class SharingPlace:
 
     @abstractmethod
     def end_start(self) -> None:
-        """End the claim, in this process and in those that were forked meanwhile."""
+        """End the claim, in this process and in those that were forked since."""
 
 
 class SharingEnv(Env):
     """A file system other than the local one in which processes share stores, for one of them.
 
-    Its directories are :class:`SharingPlace`, too.
+    Its directories are also :class:`SharingPlace`.
     """
 
     sockets: Any

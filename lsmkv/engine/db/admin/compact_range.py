@@ -29,7 +29,7 @@ def compact_range(
     decreases, and ``(total, total, "done")`` is the last call.  An exception in ``progress``, or
     Ctrl-C, ends the compaction at its next step; the levels before it stay compacted.
     """
-    # No version is kept meanwhile: its files could not be removed.
+    # No version is kept during the compaction: its files could not be removed.
     meter = Meter(progress, plan_of_range(store.open_view().version, begin, end))
     for level in range(len(meter.plan)):
         meter.begin(level)

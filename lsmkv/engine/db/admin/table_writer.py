@@ -149,7 +149,7 @@ class TableWriter:
     def finish(self) -> None:
         """Complete the file, make it durable, and give it its name.
 
-        Raises :class:`IOError` with ``errno.EEXIST`` if a file of that name was made meanwhile.
+        Raises :class:`IOError` with ``errno.EEXIST`` if a file of that name now exists.
         After an error no file is left.
         """
         builder = self._open()

@@ -188,7 +188,7 @@ class Background:
                     if compaction.done and not self.has_obsolete_files:
                         return
                     moved = compaction.moved
-                    # Taken before ``advance`` is called, so that no change is missed meanwhile.
+                    # Taken before ``advance`` is called, so that no change is missed.
                     ticket = self.ticket()
                 if advance is not None:
                     advance(moved)
@@ -205,7 +205,7 @@ class Background:
             self.schedule()
 
     def publish(self, publication: Publication) -> None:
-        """Make tables visible, all at once; wait for it, and for the removal of the log before.
+        """Make tables visible, atomically; wait for it, and for the removal of the log before.
 
         Caller holds the writers' lock, and the memtables are empty, but for a drop.  After an
         exception the outcome is open until :meth:`withdraw` has returned.

@@ -7,8 +7,8 @@ version edit and shows the new version under the store's lock.  Files that the c
 obsolete are removed later, since the job itself holds the version that its commit replaced.
 
 Where a caller's thread runs the job, an interrupt may end it at any step.  Before its commit has
-begun, that leaves at most files that no version names; a commit that has begun is brought to its
-end by the next call (:meth:`BackgroundJobs.finish_interrupted`).
+begun, that leaves at most files that no version names; a commit that has begun is completed
+by the next call (:meth:`BackgroundJobs.finish_interrupted`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LONGEST_LAST_FLUSH = 1.0  # seconds, once the store closes
 _WAKE_UP = 0.0002
 """After the commit of a flush that a writer waits for, the thread sleeps this many seconds, so that
 the writer can make the next memtable immutable before files are removed: removing a 4 MB log takes
-1.5 ms, and a worker can compute the next flush meanwhile."""
+1.5 ms, during which a worker can compute the next flush."""
 
 
 class Stopped(Exception):
@@ -461,7 +461,7 @@ class BackgroundJobs:
 
     def _note_drop(self, drop: RangeDrop, view: View, sequence: int) -> None:
         """Apply the operation of a drop, which the log has, and keep its view for readers from
-        before.  Caller holds the lock; the writers' lock is held, too."""
+        before.  Caller holds the lock and the writers' lock."""
         store = self._store
         pinned = store.pinned
         newest = pinned.newest()

@@ -1,4 +1,4 @@
-"""Background work on a full disk: which of it waits for space, and when it is tried again.
+"""Background work on a full disk: which of it waits for space, and when it is retried.
 
 A flush or a compaction that finds no space has removed what it wrote, and lost nothing: the log has
 every write, and the inputs of a compaction stay.  It is *put off*, and later begun from the start,

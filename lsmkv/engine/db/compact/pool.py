@@ -74,7 +74,7 @@ class WorkerPool:
         """Have tables made of the memtable's log; an empty list if there is nothing in it.
 
         ``options`` are those of the tables, and ``new_number`` gives each its number.
-        Returns None if the job was not done.  ``poll`` is called now and then; if it raises, the
+        Returns None if the job was not done.  ``poll`` is called periodically; if it raises, the
         job is given up.
         """
         worker = self._flush_worker

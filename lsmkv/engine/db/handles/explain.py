@@ -24,7 +24,7 @@ from lsmkv.engine.table.reader import Table
 
 
 class Explainer:
-    """Explains lookups in one view of a store, which it holds meanwhile."""
+    """Explains lookups in one view of a store, which it holds."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

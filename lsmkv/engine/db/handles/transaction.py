@@ -107,10 +107,11 @@ class Transaction(Scannable):
     The keys that the transaction read or wrote are remembered, and the exact ranges that its
     iterators passed over.  If another writer wrote one of these keys, or any key in one of these
     ranges, since it began, ``commit`` raises :class:`~lsmkv.errors.ConflictError` and writes
-    nothing; run it again then.  With ``isolation="snapshot"`` only the keys that it wrote are
-    checked.  A transaction that writes nothing never conflicts.  Transactions do not wait for each
-    other.  A ``with`` block commits at its end, and discards the transaction if it raises.  After
-    commit or rollback the methods, and the iterators, raise :class:`~lsmkv.errors.ClosedError`.
+    nothing; in that case run it again.  With ``isolation="snapshot"`` only the keys that it wrote
+    are checked.  A transaction that writes nothing never conflicts.  Transactions do not wait for
+    each other.  A ``with`` block commits at its end, and discards the transaction if it raises.
+    After commit or rollback the methods, and the iterators, raise
+    :class:`~lsmkv.errors.ClosedError`.
 
     Not safe for use by several threads at once.
 

@@ -3,10 +3,11 @@
 ``DB.run`` and ``DB.update`` run a function in a transaction, and once more after each conflict.
 With optimistic transactions alone, one caller may lose any number of times.  So a call makes its
 first attempts at once, with a growing random pause after each conflict, and then queues up for a
-*turn*.  While a call has a turn or waits for one, others queue up before each of their attempts,
-too; one that has not lost as often gives its turn up as soon as it has come, and makes its attempt
-then.  What can make a caller in its turn conflict is an attempt that began before the turn: one for
-each other thread.  So with n threads a function is called at most ``FREE_ATTEMPTS + n`` times.
+*turn*.  While a call has a turn or waits for one, others also queue up before each of their
+attempts; one that has not lost as often gives its turn up as soon as it has come, and only then
+makes its attempt.  What can make a caller in its turn conflict is an attempt that began before the
+turn: one for each other thread.  So with n threads a function is called at most ``FREE_ATTEMPTS +
+n`` times.
 
 * The turns of calls that name one key (``update``) exclude only each other and the calls that name
   none (``run``), which may touch any key.
@@ -174,7 +175,7 @@ class Turns:
             turn.since = time.monotonic()
 
     def join(self, turn: Turn) -> None:
-        """Queue up.  ``turn.wake`` is called when its turn has come, perhaps at once."""
+        """Queue up.  ``turn.wake`` is called when its turn has come, perhaps immediately."""
         with self._lock:
             self._queue.append(turn)
             self._advance()
@@ -236,7 +237,7 @@ class Attempts:
         return self._conflicts >= FREE_ATTEMPTS or not self._turns.is_free(self._key)
 
     def queue_up(self, wake: Callable[[], object]) -> None:
-        """Queue up for a turn; ``wake`` is called when it has come, perhaps at once."""
+        """Queue up for a turn; ``wake`` is called when it has come, perhaps immediately."""
         self._turn = turn = Turn(self._key, wake)
         self._turns.join(turn)
 

@@ -4,7 +4,7 @@ The file is one JSON object with the fields of :class:`Published`.  The owner re
 second (``publisher.py``).  It writes another name first and renames, so a reader never sees half
 of an update.  LevelDB ignores the file.
 
-A killed owner leaves its file behind.  So a reader asks who holds the store's lock, without taking
+A killed owner leaves its file.  So a reader asks who holds the store's lock, without taking
 it: :func:`read_owner` says whether that is the process that wrote the file.
 """
 
@@ -132,7 +132,7 @@ def read_owner(directory: Directory) -> Owner:
             content = b""
         except ValueError as error:
             raise _damaged(directory, str(error)) from None
-        # Asked after the file was read: who wrote it and holds the lock now, held it then.
+        # Asked after the file was read: a writer that holds the lock now held it when it wrote.
         pid = directory.lock_holder(LOCK)
     except OSError as error:
         raise_typed(error)

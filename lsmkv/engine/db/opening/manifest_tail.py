@@ -41,8 +41,8 @@ class ManifestTail:
     def read(self) -> bool:
         """Add the new edits to the state; returns whether there are any.
 
-        Raises :class:`ReadAgain`, and :class:`CorruptionError` for a record that is no edit; the
-        state is unusable then.
+        Raises :class:`ReadAgain`, and :class:`CorruptionError` for a record that is not an
+        edit; in that case the state is unusable.
         """
         records = self._tail.read()
         if self._tail.unclear:

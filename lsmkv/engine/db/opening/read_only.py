@@ -1,7 +1,7 @@
 """Opens a store for reading only: nothing in its directory is written, and no lock is taken.
 
-``open.py`` makes a :class:`Follower`.  A writer may have the store open and may remove files
-meanwhile.  The result is consistent all the same: the MANIFEST is read first, then the logs that it
+``open.py`` makes a :class:`Follower`.  A writer may have the store open and may remove
+files.  The result is still consistent: the MANIFEST is read first, then the logs that it
 names.  If a file is missing, the writer has committed a newer version, and everything is
 read again.
 
@@ -131,7 +131,7 @@ class Follower:
     """Opens one directory for reading only, and keeps the store up to date.
 
     Any thread may call it; refreshes exclude each other.  Code that interrupts a refresh (a signal
-    handler, say) may refresh, too: it reads everything, and the refresh that it interrupted changes
+    handler, say) may also refresh: it reads everything, and the refresh that it interrupted changes
     nothing more.
     """
 
@@ -192,8 +192,8 @@ class Follower:
         costs a few system calls, else a look at the names and what was written since; only where
         the writer has begun a new MANIFEST, or something looks damaged, that of opening.
 
-        Raises :class:`DirectoryReplacedError`, and what opening raises; the view stays as it is
-        then.
+        Raises :class:`DirectoryReplacedError`, and what opening raises; in that case the
+        view stays as it is.
         """
         if self._directory.immutable:
             return
@@ -284,7 +284,7 @@ class Follower:
         self._manifest = found.manifest_number
 
     def _read(self) -> ReadOnlyRecovery:
-        """Read everything, until nothing that is needed has gone meanwhile."""
+        """Read everything, until no file that is needed was removed during the read."""
         directory = self._directory
         seen_before = False
         failure = ""

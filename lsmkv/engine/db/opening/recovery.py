@@ -223,7 +223,8 @@ class Recovery:
         return not self._manifest_torn
 
     def _go_on(self, log: int) -> tuple[Recovered, WriteAheadLog] | None:
-        """Open a settled store as it is, without a new MANIFEST; None if its log must stay so, too.
+        """Open a settled store as it is, without a new MANIFEST; None if its log must also stay as
+        it is.
 
         The first commit begins a new MANIFEST.  The last one's newest edit may not be durable, if
         its writer was killed.  If a power cut takes it away, the state before it is whole, and its

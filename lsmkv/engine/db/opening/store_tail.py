@@ -94,7 +94,7 @@ class StoreTail:
         self._edited = False  # whether the state of the MANIFEST is newer than what is shown
         self._mark: object = None  # of the directory, before its names were listed
         self.superseded = False
-        """Set by code that came in between and moved the view itself: nothing is applied then."""
+        """Set by code that interrupted this and moved the view itself: then nothing is applied."""
 
     def unread(self) -> bool:
         """Return True if there may be anything new: a look at the directory, at the MANIFEST and at

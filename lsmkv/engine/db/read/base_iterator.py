@@ -77,7 +77,7 @@ class BaseIterator:
         self._pin.release()
 
     def hide_prefix(self, prefix: bytes, /) -> None:
-        """Show keys without this prefix, which all keys of the range have; targets lack it too.
+        """Show keys without this prefix, which all keys of the range have; targets also lack it.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:

@@ -213,7 +213,7 @@ class Iterator(BaseIterator, Generic[Entry_co]):
         self._place(self._bounds.upper, at_end=True)
 
     def hide_prefix(self, prefix: bytes, /) -> None:
-        """Show keys without this prefix, which all keys of the range have; targets lack it too.
+        """Show keys without this prefix, which all keys of the range have; targets also lack it.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:

@@ -60,7 +60,7 @@ def look_up(
     LevelDB charges a seek to the first table that a lookup asks, if it asks a second one, even if
     the filter of the first says no.  So lookups of absent keys can rewrite a database that is not
     written to.  Here a file is charged only if a block of it was read or decompressed, the key was
-    not in it, and a block of a second file was read or decompressed too.
+    not in it, and a block of a second file was also read or decompressed.
     """
     sort_key = store.order.of(user_key)
     hashes = KeyHashes(user_key)

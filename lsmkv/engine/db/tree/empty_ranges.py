@@ -2,13 +2,13 @@
 
 A scan over deleted keys reads the deletions, and what they hide, each time; at the head of a queue
 that would be more with every entry that is taken.  So a scan that has read for long without
-finding an entry notes the range, and later scans go on behind it.
+finding an entry notes the range, and later scans continue after it.
 
 A range says: nobody who reads at its sequence, or at a later one, sees a key there.  It does not
 say where the deletions are, so flushes and compactions do not matter to it, and neither do other
 deletions.  A put into it splits it before readers see the put.
 
-A scan reads at the sequence at which it was made, and others write meanwhile.  So it *begins* a
+A scan reads at the sequence at which it was made, while others write.  So it *begins* a
 range while nothing has been written since; puts from then on are noted, and split the range when
 the scan *ends* it.
 

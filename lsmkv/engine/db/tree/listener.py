@@ -16,7 +16,7 @@ from lsmkv.engine.format.batch import Operation
 
 
 class CallListener:
-    """Is called in the thread that made the call, once it has succeeded; it holds no lock then.
+    """Called in the thread that made the call, once it has succeeded; it holds no lock.
 
     ``started`` is what :meth:`now` returned when the call began.  What an implementation raises,
     the call raises.

@@ -208,7 +208,7 @@ class MemTable:
             keys = self._sorted.every()
             buffer = self._buffer
         newest = self._newest
-        # A read may enter the buffer meanwhile.  Its lists no longer change.
+        # A read may enter the buffer now.  Its lists no longer change.
         if buffer is not None and buffer.keys:
             tagged = buffer.tagged_values(BytesWriter())
             if self._order is None and _rise(buffer.keys):  # as keys do that begin with the time
@@ -370,7 +370,7 @@ class MemTable:
     # Fast paths: writes that wait for the first read
 
     def _drain_buffer(self) -> None:
-        """Put the buffered writes where Gets find them; later writes go there at once.
+        """Put the buffered writes where Gets find them; later writes go there directly.
 
         Caller holds the lock.  The buffer is dropped last, so that a Get finds each write in one of
         the two places.  An interrupted call can be done again.

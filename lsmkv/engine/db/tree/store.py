@@ -44,7 +44,7 @@ class View:
     """The places of the data at one moment: memtable, immutable memtable and version.  Immutable.
 
     A reader takes the store's view once and finds everything in it, even if a flush or a compaction
-    moves the data meanwhile.
+    moves the data.
     """
 
     __slots__ = ("delay", "immutable", "memtable", "version")
@@ -267,7 +267,7 @@ class Store:
 
     def raise_failure(self, error: OSError) -> NoReturn:
         """Raise the error of a failed read as a typed error, or :class:`ClosedError` if the store
-        was closed meanwhile, which is then the cause."""
+        was closed, which is then the cause."""
         self.open_view()
         raise_typed(error)
 
@@ -287,7 +287,7 @@ class Store:
         """The view, pinned at the last sequence, or at an older ``sequence`` that the caller keeps
         pinned.  It stays readable until it is released.
 
-        The caller may have kept a ``fixed`` view, too: the store's writer, if it is another
+        The caller may also have kept a ``fixed`` view: the store's writer, if it is another
         process, keeps nothing for that sequence in its later tables.
         """
         lock = self.lock

@@ -2,8 +2,8 @@
 
 The *writers' lock* lets one writer at a time into log and memtable.  The *store's lock*, taken
 inside it, is held for moments, when the view, the sequences or the memtable's order change.  Where
-calls do the background work themselves, the one that does holds the *work lock* meanwhile: outside
-the store's lock, and inside the writers' lock only for an ingest, which blocks all writers.
+calls do the background work themselves, the one that does holds the *work lock* until it ends:
+outside the store's lock, and inside the writers' lock only for an ingest, which blocks all writers.
 
 A signal handler or a finalizer may call the store in the middle of another call of its thread: a
 nested call.  If its own thread holds one of these locks, or is a thread of the store itself, the

@@ -33,8 +33,8 @@ class Commit:
     An exception such as KeyboardInterrupt may be raised between any two steps of a commit.  So
     :attr:`batch` or :attr:`publication` is set before the first step and cleared after the last,
     and :meth:`settle` completes what was begun or takes it back.  The interrupted writer calls it,
-    and so does the next leader if that was interrupted too; until then nothing else is committed.
-    Log, memtable and sequences therefore never disagree.
+    and so does the next leader if that call was also interrupted; before that, nothing else is
+    committed.  Log, memtable and sequences therefore never disagree.
 
     ===========  =============================  ===================================================
     begun        found                          settled
@@ -80,7 +80,7 @@ class Commit:
         store = self._store
         sequence = store.versions.last_sequence + 1
         if sequence + len(operations) > MAX_SEQUENCE:
-            batch.finish(Error("the store has used up its 2^56 sequence numbers"))
+            batch.finish(Error("sequence numbers exhausted: the store has had 2^56 writes"))
             return
         log = self._logs.current
         self._first_sequence = sequence
@@ -227,7 +227,7 @@ class Commit:
             self.batch = None
             return
         if batch.sync:
-            # The interrupt may have come before the sync that the leader owes its followers, too.
+            # The interrupt may also have come before the sync that the leader owes its followers.
             try:
                 self._logs.sync()
             except Error as error:

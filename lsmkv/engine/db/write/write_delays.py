@@ -52,7 +52,7 @@ class WriteDelays:
 
         Before level 0 has 12 files and writes stop, the delay of a byte grows with these files and
         with the memtable, which will be one.  Before the memtable is full and writes wait for the
-        flush of the one before, the delay of a small batch grows too.  So writes become as slow as
+        flush of the one before, the delay of a small batch also grows.  So writes become as slow as
         flushes and compactions are, with a delay that is never much longer than that of the write
         before.
         """
