@@ -15,7 +15,7 @@ from lsmkv.engine.errors import ClosedError
 from lsmkv.engine.util.copying import refuse_copy
 
 _MOST: Final = 256
-"""Batches that a trip to a thread brings."""
+"""Batches fetched by one trip to a thread."""
 _MOST_OPERATIONS: Final = 4096
 """A trip ends once its batches have so many operations."""
 

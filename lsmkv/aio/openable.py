@@ -1,7 +1,7 @@
 """Opening and closing: what ``async with`` and ``await`` do.
 
 ``Iterator`` and ``Batches`` derive from :class:`Closing`; ``Snapshot`` from :class:`Openable`; and
-``DB``, ``Cache`` and ``Shards`` from :class:`Opened`, which have threads of their own.
+``DB``, ``Cache`` and ``Shards`` from :class:`Opened`, which have their own threads.
 """
 
 from __future__ import annotations

@@ -409,8 +409,8 @@ class NestedCallError(Error, RuntimeError):
 
 class OutcomeUnknownError(Error):
     """A write to a shared store has happened or not: its owner was lost before it answered, and
-    nobody else can tell.  Or the owner has read the request and does not answer in time: the write
-    has happened, or will, or never does.
+    no other process knows.  Or the owner has read the request and does not answer in time: the
+    write has happened, or will, or never does.
 
     Read the store to find out.  Other losses of an owner are not noticed: the call finds out itself
     what became of the write (:class:`lsmkv.SharedDB`).

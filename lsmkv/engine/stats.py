@@ -29,7 +29,7 @@ class _CopiedByInit:
 
 def _counting(counts: StoreCounts | LevelCounts, after: str) -> Callable[[T], T]:
     """Makes the counters that a class inherits fields of the dataclass that it becomes, in their
-    order, ``after`` one of its own."""
+    order, ``after`` one of its own fields."""
 
     def decorate(cls: T) -> T:
         counters = {name: type(getattr(counts, name)).__name__ for name in names_of(counts)}

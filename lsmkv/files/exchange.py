@@ -58,7 +58,7 @@ class Format(StrEnum):
 def recognize(stream: BinaryIO) -> tuple[Format, Iterator[Record]]:
     """The format of a file, and its records.
 
-    The records raise ``ValueError`` for a line that is none, and ``CorruptionError`` for a damaged
+    The records raise ``ValueError`` for an invalid line, and ``CorruptionError`` for a damaged
     frame; both say where.
     """
     head = stream.readline(len(RAW_HEADER))

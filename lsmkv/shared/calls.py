@@ -1,4 +1,4 @@
-"""Calls of members, at the owner: :class:`Calls` runs each in a thread of its own.
+"""Calls of members, at the owner: :class:`Calls` runs each in its own thread.
 
 A call may take long, as a compaction does, while the listener's thread goes on.  It hears
 nothing from a member whose call runs: the call's thread alone sends to it.

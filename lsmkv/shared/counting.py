@@ -1,7 +1,7 @@
 """Counters of members, in memory that their owner reads: :class:`Counting` and
 :class:`MemberCounts`.
 
-Where the owner publishes (``publish_stats``), a member makes memory of its own when it joins, and
+Where the owner publishes (``publish_stats``), a member makes its own memory when it joins, and
 hands its descriptor to the owner with READY.  The owner reads the words when it publishes: no
 message is needed for a Get.  ``engine/db/observe/process_words.py`` says what the words are.
 
@@ -11,7 +11,7 @@ write, an iterator, or a read of something new, if the last time was 0.1 s ago; 
 leaves.
 
 Everything begins at 0 with each owner, as the owner's own counters do.  While it lives no total
-falls: what a member has counted that has gone is kept.  An older release on either side hands over
+falls: the counts of a member that has gone are kept.  An older release on either side hands over
 nothing, or takes nothing.
 
 Fast path: where nobody publishes, a Get does nothing for this; else it counts down to the next copy
@@ -41,7 +41,7 @@ GETS: Final = 1024
 _EVERY: Final = 100_000_000
 """Nanoseconds between two copies that are not due for their Gets."""
 _MOST_ROWS: Final = 256
-"""Processes that have figures of their own; more are counted together."""
+"""Processes with separate figures; more are counted together."""
 
 Row = tuple[int, str, list[int]]
 """A process id, a role, and the words."""
@@ -192,7 +192,7 @@ class _State:
     def __init__(self, live: list[_Member], left: dict[int, list[int]], gone: list[int]) -> None:
         self.live = live
         self.left = left
-        """By process: what handles have counted that it has closed, while it has others."""
+        """By process: the counts of handles that it has closed, while it has others."""
         self.gone = gone
 
 

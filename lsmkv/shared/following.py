@@ -78,7 +78,7 @@ class Leases:
     """The versions that this process leases, each as long as somebody here may read it."""
 
     def __init__(self, file: SharedFile) -> None:
-        """``file`` is of a descriptor of its own."""
+        """``file`` has its own descriptor."""
         self.file = file
         self.logs: LogHolds = _LeasedLogs(file)
         """The logs that it leases."""

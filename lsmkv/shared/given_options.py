@@ -25,7 +25,7 @@ class GivenOptions:
 
     def difference(self, in_force: Options) -> str:
         """The options of which another value is in force, with both values; "" if there are none
-        but those that the last call has returned."""
+        except those that the last call has returned."""
         now = differing(self._given, in_force)
         new = [
             f"{name} is {text}" for name, text in now.items() if self._reported.get(name) != text

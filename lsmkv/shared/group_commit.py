@@ -123,7 +123,7 @@ class GroupCommit:
         """Commit batches together; the log is synced if one of them asks for it."""
         failure = self.write(group, any(one.sync for one in group), _no_condition)
         if failure is not None and not isinstance(failure, Error) and len(group) > 1:
-            for one in group:  # a key, say, that the user's comparator cannot take
+            for one in group:  # for example a key that the user's comparator cannot take
                 self._commit_group([one])
         elif failure is not None:
             for one in group:

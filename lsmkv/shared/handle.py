@@ -471,7 +471,7 @@ class SharedHandle(DB):
         super().close()
 
     def _settle_at_exit(self) -> None:
-        """Serve no member any more: a thread that is frozen at the end may hold a lock."""
+        """Stop serving members: a thread that is frozen at the end may hold a lock."""
         part = self._part
         if isinstance(part, Owning) and os.getpid() == self._pid:
             part.listener.stop()

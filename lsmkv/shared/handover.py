@@ -110,7 +110,7 @@ class Succession:
                 finally:
                     file.close()
         except OSError:
-            return False  # there is no such file, or it tells this process nothing
+            return False  # there is no such file, or this process cannot read it
 
     def end(self) -> None:
         """End the claim, since this process owns the store, or has joined."""

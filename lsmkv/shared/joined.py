@@ -1,7 +1,8 @@
 """The state of a member in one epoch: :class:`Joined`, the page and the connections to its owner.
 
 Each call takes a connection that no other call uses, or makes one; so threads do not wait for each
-other, and code that interrupts a call, a signal handler say, never writes into a half-sent request.
+other, and code that interrupts a call, for example a signal handler, never writes into a half-sent
+request.
 """
 
 from __future__ import annotations

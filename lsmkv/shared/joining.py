@@ -105,8 +105,8 @@ class Owning:
 
     @property
     def is_needed_here(self) -> bool:
-        """True if threads of this process have objects that would not outlive a handover: named
-        leases of their own, and iterators over batches."""
+        """True if threads of this process have objects that would not outlive a handover: their
+        own named leases, and iterators over batches."""
         return self.listener.leases.has_own or self.opened.store.log_holds.oldest() is not None
 
     def wait_for_commit(self, store: Store) -> None:
@@ -148,7 +148,7 @@ class Entrance:
         only_owns: bool,
         handover: bool,
     ) -> None:
-        """``starts_owner``: a process of its own owns the store, which this one starts if need be;
+        """``starts_owner``: a separate process owns the store, and this one starts it if necessary;
         then ``may_own`` has no meaning.  ``only_owns``: this is such a process.  ``handover``: the
         owner is asked for the store if its options are others."""
         self._path = path
@@ -237,8 +237,8 @@ class Entrance:
             pause(_LONGER_PAUSE if gave_up else _PAUSE)
 
     def recovered_after(self, epoch: int, now: Owning | Member) -> int | None:
-        """The last sequence that the owner after an epoch has recovered; None if that is not known
-        any more."""
+        """The last sequence that the owner after an epoch has recovered; None if that is no longer
+        known."""
         if isinstance(now, Owning):
             return now.publishing.file.recovered_after(epoch)
         assert self.leases is not None
@@ -248,7 +248,7 @@ class Entrance:
         """Lease what threads of this process still read, before the store is handed over.
 
         It is a version of the epoch before, which keeps all tables that a later owner finds, and
-        does not count as one of this epoch: nobody reads by its page any more.
+        does not count as one of this epoch: no process still reads by its page.
         """
         store = owning.opened.store
         assert self.leases is not None
@@ -608,7 +608,7 @@ def _see_commits(page: SharedPage, store: Store) -> None:
     """In the owner: wait for the memtable, which is about to get what the page says.
 
     A nested call does not: the interrupted one may be about to put it there.  Raises
-    :class:`EpochOver` if this process owns the store no more.
+    :class:`EpochOver` if this process no longer owns the store.
     """
     if page.superseded:
         raise EpochOver(store.directory.path)

@@ -31,7 +31,7 @@ class Lease(NamedTuple):
     log: int | None
     """The oldest log that one of its iterators over batches needs; None if there is none."""
     bytes: int
-    """Bytes of the files that it keeps, and that the store does not need any more."""
+    """Bytes of the files that it keeps, and that the store no longer needs."""
 
 
 @described

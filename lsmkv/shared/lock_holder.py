@@ -23,7 +23,7 @@ class LockState(Enum):
     """The state of ``LOCK``."""
 
     NOBODY = 0
-    """It is free, but for what members have of it."""
+    """It is free, except for the members' parts."""
     UNKNOWN = 1
     """Its holder has all of it, and has not said that it shares the store."""
     SHARING = 2

@@ -10,9 +10,9 @@ wish.
 noted in the file ``SHARED``, by a lock that ends with the process, on a byte that stands for the
 lease's name, permit and deadline.  The next owner grants no name that is noted there until the note
 is gone or its deadline has passed; nobody needs to claim anything, or to notice.  While somebody
-waits for such a name, and only then, the owner looks fifty times a second.  Who waits asks the next
-owner again: the order of arrival begins again with it.  What threads of the old owner held ends
-with it: they can write no more.
+waits for such a name, and only then, the owner looks fifty times a second.  A waiting caller asks
+the next owner again: the order of arrival begins again with it.  What threads of the old owner held
+ends with it: they can no longer write.
 
 No two hold a name, whenever the owner dies.  A member notes its lease before it looks at the page;
 the next owner ends the page before it looks at the notes.  So either the next owner sees the note,
@@ -21,7 +21,7 @@ or the member sees that its owner is gone, drops the lease, and asks again.
 **Deadlocks.**  A HOLD says who asks, and which leases that caller has, so that each owner can find
 circles, also among leases that an earlier one has granted.  A member that closes a circle is
 answered by :class:`DeadlockError`.  An owner of revision 1 gets none of this, and members of
-that revision say nothing: they wait as before.
+that revision send nothing: they wait as before.
 
 Left out: a member that is stopped for longer than its limit has no lease any more, and does not
 know before it asks (:attr:`NamedLease.held`).  Names are noted by a checksum of 29 bits: if a name
@@ -179,7 +179,7 @@ class OwnerLeases:
         return self.queue.wishes > sum(not wish.over for wish in list(self._wishes.values()))
 
     def close(self) -> None:
-        """Grant nothing any more; members ask the next owner."""
+        """Stop granting leases; members ask the next owner."""
         self._used = False
         self.queue.close()
 

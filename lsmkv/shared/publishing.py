@@ -66,7 +66,7 @@ class Publishing(Sharing):
         self.names: Callable[[], list[LeasedName]] | None = None
         """Returns the owner's named leases."""
         self.release_unread: Callable[[], None] | None = None
-        """Ends the leases that this process has taken as a member, and needs no more."""
+        """Ends the leases that this process has taken as a member, and no longer needs."""
         self.wake: Callable[[], None] | None = None
         """Called after a write for which a member waits."""
 

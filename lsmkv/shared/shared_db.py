@@ -216,7 +216,7 @@ class SharedDB(SharedHandle):
     def _with_defaults(
         cls, path: str, defaults: OptionArguments, options: OptionArguments
     ) -> SharedDB:
-        """The store, opened by a caller that has defaults of its own: if the owner has other values
+        """The store, opened by a caller that has its own defaults: if the owner has other values
         there is no warning, since the user has given only ``options``."""
         db = cls.__new__(cls)
         db._defaults = defaults.keys() - options.keys()

@@ -11,8 +11,9 @@ for a call that may be about any key.  A member looks at it before each attempt.
 that the owner has a queue at all; where it is missing, since the owner's release is older, there
 are turns within each process alone.  Members of such releases do not look at the word.
 
-**When the owner goes**, the queue begins again with the next one.  Who has had a turn then, or
-waited for one, makes another attempt.  Its turn, if it needs one, is that of the next queue.
+**When the owner goes**, the queue begins again with the next one.  A caller that has had a turn
+then, or waited for one, makes another attempt.  Its turn, if it needs one, is that of the next
+queue.
 """
 
 from __future__ import annotations

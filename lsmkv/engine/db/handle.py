@@ -317,8 +317,8 @@ class Handle:
         """Wait for a named lease; None if it does not come within ``timeout`` seconds.
 
         It ends after ``limit`` seconds, if not before.  At most ``permits`` callers have it.  A
-        ``holder`` that has it gets it once more.  ``label`` is what messages call it.  Who asks is
-        the calling thread, or that of ``wait``; if it is ``owned``, nobody else releases it.
+        ``holder`` that has it gets it once more.  ``label`` is what messages call it.  The caller
+        is the calling thread, or that of ``wait``; if ``owned``, no other caller releases it.
         Raises :class:`ClosedError` if the store is closed, before or meanwhile,
         :class:`DeadlockError` if the wait cannot end, and ``ValueError`` for other arguments.
         Caller defers signals.

@@ -58,7 +58,7 @@ def refuse_unseen_forks(path: str) -> None:
     Python is not informed of such a fork, and nothing would be closed in the child: each worker
     would take itself for the owner of the store.  Not raised where an option changes that.
     """
-    uwsgi: Any = sys.modules.get("uwsgi")  # uWSGI's own, which only its processes have
+    uwsgi: Any = sys.modules.get("uwsgi")  # a module of uWSGI, which only its processes have
     if uwsgi is None or not hasattr(uwsgi, "masterpid") or uwsgi.worker_id() or uwsgi.mule_id():
         return
     master = uwsgi.masterpid()

@@ -42,7 +42,7 @@ def may_be_reserved(size: int, zeros: int) -> bool:
     """Return True if so many zeros at the end of a log of ``size`` bytes may be space that was
     reserved.
 
-    They are none if the file does not end where a step of :class:`LocalLogFile` would, or if they
+    They are not if the file does not end where a step of :class:`LocalLogFile` would, or if they
     are more than a step.
 
     >>> may_be_reserved(2 * _FIRST, _FIRST), may_be_reserved(100_000, 50_000)

@@ -23,9 +23,9 @@ next owner retries for a short time.
 
 Processes that share a store (``shared/``) divide the file.  Each member has an OFD lock for reading
 on its first byte, the owner has that too, and a lock for writing on all the others.  So owners
-succeed each other, and while one process of them lives, nobody who locks the whole file gets it:
-LevelDB does not open a store in the moment between a killed owner and the next.  Who asks for the
-holder asks about the owner's bytes.
+succeed each other, and while one process of them lives, no lock of the whole file succeeds:
+LevelDB does not open a store in the moment between a killed owner and the next.  A query for
+the holder is about the owner's bytes.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class _OrphanedLockError(LockedError):
 _held: set[_Key] = set()
 """The table: what this process holds, lock files and their directories, by device and inode.
 
-Who looks at it or changes it holds ``forks.changing``.  So a child never has the descriptor of a
-lock that another thread was just taking or releasing.
+Code that looks at it or changes it holds ``forks.changing``.  So a child never has the descriptor
+of a lock that another thread was just taking or releasing.
 """
 
 

@@ -63,7 +63,7 @@ def shared_file_system_of(path: str) -> str:
 def file_system_of(path: str) -> str:
     """The type of the file system of a path; empty if it is unknown.
 
-    If the device has no mount of its own (a subvolume of btrfs), the deepest mount above it is
+    If the device has no mount itself (a subvolume of btrfs), the deepest mount above it is
     used.
     """
     if sys.platform != "linux":

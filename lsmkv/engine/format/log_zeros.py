@@ -22,7 +22,7 @@ def lost_in_zeros(file: RandomAccessFile, end: int) -> int:
     The last record ends at ``end``.  Zeros that the writer may have reserved do not count
     (:func:`may_be_reserved`), nor do those of less than a header.  After a torn record, whose value
     may end in zeros, a sector is the least.  Some file systems fill a file with zeros after a power
-    cut: those count, since nothing in the file tells them from lost records.
+    cut: those count, since nothing in the file distinguishes them from lost records.
     """
     size = file.size
     if size - end < HEADER_SIZE or may_be_reserved(size, size - end):

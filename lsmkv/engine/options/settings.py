@@ -171,7 +171,7 @@ def likely_comparators(path: str) -> list[str]:
     """The names of those that lsmkv provides; first the one that a store in ``path`` most likely
     has.
 
-    Chromium gives the directories of its IndexedDB a name of their own.
+    Chromium gives the directories of its IndexedDB a special name.
 
     >>> likely_comparators("https_example.org_0.indexeddb.leveldb")[0]
     'idb_cmp1'

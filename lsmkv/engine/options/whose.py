@@ -1,6 +1,6 @@
 """The options in force in a store that processes share (``lsmkv.SharedDB``).
 
-Each process opens it with options of its own.  :data:`WHOSE` says of each option whose value
+Each process opens it with its own options.  :data:`WHOSE` says of each option whose value
 counts.  A member learns the owner's from :func:`sent`, shows them by :func:`in_force`, and finds
 out with :func:`differing` which of those that it was given are not in force.
 """

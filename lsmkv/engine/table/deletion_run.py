@@ -60,7 +60,7 @@ class DeletionRun:
     def __init__(self, keys: list[bytes], first: i64, sequences: list[int] | None) -> None:
         self.keys = keys
         self.first: i64 = first
-        """Index of the first key that has no entry of its own."""
+        """Index of the first key that has no separate entry."""
         self.sequences = sequences
         """The sequence of each deletion; None where their source is known to be newer than the
         sources after it."""

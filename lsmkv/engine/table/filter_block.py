@@ -10,7 +10,7 @@ The filter block (source: LevelDB, ``table/filter_block.h``, ``doc/table_format.
     one byte                         11: the base is 2^11 bytes
 
 The whole-table filter is the policy's bytes alone, and so is the prefix filter.  They have
-metaindex entries of their own, which LevelDB ignores.  A table builder writes filters; an open
+separate metaindex entries, which LevelDB ignores.  A table builder writes filters; an open
 table asks them, in any thread without a lock.
 """
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 _OBJECT = 40
-"""Bytes of memory of a ``bytes`` object besides its content, rounded as the allocator does."""
+"""Bytes of memory of a ``bytes`` object in addition to its content, rounded as the allocator
+does."""
 _FOR_EACH = 2 * 8 + 2 * 8 + 8
 """For each data block: two references to keys, its place, and its entry in the block cache."""
 

@@ -38,7 +38,7 @@ class SortedKeys:
     branch.  Each step of a bisection has a branch that no processor predicts; these cost an eighth
     of a Get of an absent key.
 
-    It takes O(n) to build, and nine bytes a key besides the list, which it keeps.
+    It takes O(n) to build, and nine bytes a key in addition to the list, which it keeps.
     """
 
     def __init__(self, keys: list[Any]) -> None:

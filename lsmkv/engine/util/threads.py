@@ -3,7 +3,7 @@
 gevent and eventlet replace ``threading.Lock``, ``_thread.start_new_thread`` and others: waiting in
 these lets another greenlet of the same thread run.  The engine may not do that while it holds a
 lock, and its background thread has to be a real thread.  So it takes all of this from second
-instances of the interpreter's own modules, which no library has changed, whether the library was
+instances of the interpreter's modules, which no library has changed, whether the library was
 loaded before or after lsmkv.
 
 User code may run in the middle of any call: a signal handler, or a finalizer that the garbage
@@ -35,7 +35,7 @@ def second_instance(name: str) -> Any:
 
 
 system: Final[Any] = second_instance("_thread")
-"""The module ``_thread`` as the interpreter made it, but for its reentrant lock."""
+"""The module ``_thread`` as the interpreter made it, except for its reentrant lock."""
 if sys.version_info >= (3, 14):
     system.RLock = released_when_interrupted(system.RLock)
 
@@ -47,7 +47,7 @@ get_native_id: Final[Any] = getattr(system, "get_native_id", get_ident)
 """The system's number of the calling thread; in a browser, which has none, that of
 :data:`get_ident`."""
 ThreadLocal: Final[Any] = system._local
-"""A class of objects that have attributes of their own in each thread, and the same in all of its
+"""A class of objects that have different attributes in each thread, and the same in all of its
 greenlets."""
 pause: Final[Any] = second_instance("time").sleep
 """Wait that many seconds, and let other threads run meanwhile, but no other greenlet of this
@@ -77,14 +77,14 @@ def is_locked(lock: Any) -> bool:
 
 
 class ThreadLock:
-    """A lock that tells the thread that asks whether it is the holder.
+    """A lock that can say whether the calling thread holds it.
 
     It is used like this::
 
         with lock.guard:
             ...
 
-    The guard is a context manager of its own: interpreted, it is a lock of the interpreter's, since
+    The guard is a separate context manager: interpreted, it is a lock of the interpreter, since
     an interrupt before the first instruction of an ``__exit__`` in Python would leave it locked.
     (So it is reentrant; nothing relies on that.)
     """

@@ -9,7 +9,7 @@ then ``FF`` and the version of V8.  ``FF 11 01`` says that the value is in a sep
 ``_ 0 T F``                  undefined, null, true, false
 ``I U N Z``                  integer (zigzag varint), unsigned (varint), double, bigint
 ``" c S``                    a string in Latin-1, UTF-16 or UTF-8, after its length in bytes
-``o`` ... ``{``              an object: names and values by turns, then their number
+``o`` ... ``{``              an object: alternating names and values, then their number
 ``A`` n ... ``$``            an array: n values, more names and values, two numbers
 ``a`` n ... ``@``            a sparse array: indexes and values, two numbers
 ``;`` ... ``:`` ``'`` ... ``,``  a map, a set; then a number

@@ -1,7 +1,7 @@
 """The programs whose stores are recognized, and how.
 
 Chromium's IndexedDB is known by its order of keys.  The others are known by landmarks (keys that
-no other program writes), by most keys having the form of the program's, or by the names of the
+no other program writes), by most keys having the program's form, or by the names of the
 directories, in this order.
 """
 

@@ -1,6 +1,6 @@
 """The part of a survey that asks of each table whether it is the one that the MANIFEST states.
 
-A careless restore may exchange two tables, or bring one from another store.  Its entries would then
+A careless restore may exchange two tables, or add one from another store.  Its entries would then
 count as newer or older than they are.  A MANIFEST states of each table its size and its first and
 last internal keys, which have sequences in them, so that no two tables of a store agree in them.
 
@@ -22,7 +22,7 @@ Reread = Callable[[str, int, int, FileMetaData | None], TableSurvey]
 
 
 def place_tables(survey: Survey, comparator: InternalKeyComparator, reread: Reread) -> None:
-    """Give each file to the table of the MANIFEST that it is, and leave out those that are none.
+    """Give each file to the table of the MANIFEST that it is, and leave out the others.
 
     If none of several tables is as the MANIFEST states, it is not the MANIFEST of these files, and
     no longer counts as whole.

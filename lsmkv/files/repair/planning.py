@@ -2,7 +2,7 @@
 
 If there is an intact MANIFEST, the tables that it names are the store, on the levels that it names,
 and no other file is used: an obsolete table would restore deleted keys.  But a table that is
-missing is made again, if the files from which it was made are there (``rebuilding.py``).  Without
+missing is rebuilt, if the files from which it was made are there (``rebuilding.py``).  Without
 an intact MANIFEST, every table that no MANIFEST has removed is used.  Levels are unknown then, and
 all tables are merged by the sequences of their entries.
 

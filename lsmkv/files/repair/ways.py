@@ -178,7 +178,7 @@ def rescue_db(
 
 
 class _Trial:
-    """The ways, tried on a copy; that and the stores that are made of it lie beside ``into``."""
+    """The ways, tried on a copy; that and the stores that are made of it lie next to ``into``."""
 
     def __init__(
         self, env: Env, path: str, into: str, options: OptionArguments, progress: Progress | None

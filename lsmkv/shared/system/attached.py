@@ -104,7 +104,7 @@ def leave(status: int) -> Never:
 
 
 def give_up(memory: int) -> None:
-    """Give up what this process does not need any more: files, processes, and memory beyond so many
+    """Give up what this process no longer needs: files, processes, and memory beyond so many
     bytes.  Systems other than Linux do not bound the memory."""
     resource: Any = import_module("resource")
     most = memory + _BASE

@@ -3,9 +3,9 @@ not.
 
 It runs ``main`` of a module of this package, in an interpreter of the same kind that reads neither
 ``PYTHON*`` variables nor ``site``; a frozen program starts itself (``adapters/pyinstaller``).  It
-has a session of its own, so that no key of a terminal
-reaches it; no descriptor but two pipes, whatever its starter lets others inherit; and ``/`` as its
-working directory.  The request goes in through one pipe, and one answer comes out of the other.
+has its own session, so that no key of a terminal
+reaches it; no descriptor except two pipes, whatever its starter lets others inherit; and ``/`` as
+its working directory.  The request goes in through one pipe, and one answer comes out of the other.
 
 Its parent is the system, not the starter: a process in between starts it and ends at once, so that
 it is never a zombie of a starter that does not wait.  This also works where gevent or eventlet have
@@ -223,14 +223,14 @@ def _search_path() -> list[str]:
 def _is_whole(message: bytes) -> bool:
     """Return True if a message is there as far as its length says.
 
-    The end of the pipe does not tell: a fork of the starter may have it open.
+    The end of the pipe does not show it: a fork of the starter may have it open.
     """
     start = len(message) >= _SIZE.size
     return bool(start and len(message) - _SIZE.size >= _SIZE.unpack_from(message)[0])
 
 
 def _pipe() -> tuple[int, int]:
-    """A pipe whose descriptors are none of the first three numbers."""
+    """A pipe whose descriptors are not among the first three numbers."""
     ends = os.pipe()
     try:
         reading, writing = (above_the_first(one) for one in ends)
@@ -241,7 +241,7 @@ def _pipe() -> tuple[int, int]:
 
 
 def above_the_first(descriptor: int) -> int:
-    """A duplicate of a descriptor that is none of the first three numbers."""
+    """A duplicate of a descriptor, with a number not among the first three."""
     duplicate: int = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
     return duplicate
 
@@ -257,7 +257,7 @@ def run_frozen(module: str) -> None:
             os.close(fd)
         except OSError:
             pass
-    if linux.getpgrp() != os.getpid():  # otherwise it is a child, with a group of its own
+    if linux.getpgrp() != os.getpid():  # otherwise it is a child, with its own group
         linux.setsid()
     os.chdir("/")
     import_module(module).main()

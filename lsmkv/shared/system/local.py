@@ -24,7 +24,7 @@ SOCKETS: Final[Any] = named_sockets if _NAMED else sockets
 
 
 class MemberLock(FileLock):
-    """A member's part of the store's lock, by a descriptor of its own.
+    """A member's part of the store's lock, by its own descriptor.
 
     A forked child closes it immediately: it would keep the lock of a parent that is killed.
     """
@@ -105,7 +105,7 @@ class LocalPlace(SharingPlace):
         try:
             file = self.shared_file(name, False)
         except OSError:
-            return  # it is none that a process has written
+            return  # no process has written it
         try:
             last = file.read_head() if SHARES else None
             if last is not None:

@@ -60,7 +60,7 @@ def forget(token: int, epoch: int) -> None:
 
 
 class _Listening(Socket):
-    """A socket with a path, which goes with it; not in a forked child."""
+    """A socket with a path, which is removed with it; not in a forked child."""
 
     __slots__ = ("path",)
     path: bytes

@@ -9,7 +9,7 @@ Its content is small and is written by the owner alone, by the holder of ``LOCK`
     32    fixed64   1 once the owner answers; 0 while it recovers the store
     40    fixed64   the owner's network namespace, without which nobody reaches its socket
     48    fixed64   the file's device, and
-    56    fixed64   its number there: a copy of it has others, and says nothing
+    56    fixed64   its number there: a copy of it has others, and is not valid
     64    64 times  fixed64 epoch, fixed64 the last sequence that its owner has recovered
     1088  2048 x    fixed32 process id, fixed32 descriptor: where a member holds the page
     17472 16 bytes  what a member of this epoch says to its owner, and
@@ -80,9 +80,9 @@ NAMES: Final = 1 << 29
 MOMENTS: Final = 1 << 31
 """Moments are numbers below this."""
 FIRST_LOG: Final = FIRST_LEASE
-"""The offset of log 0.  Every log has a byte behind it, before those of the versions."""
+"""The offset of log 0.  Every log has a byte after it, before those of the versions."""
 _FIRST_VERSION: Final = 1 << 62
-"""The offset of version 0.  Every version of every epoch has a byte behind it."""
+"""The offset of version 0.  Every version of every epoch has a byte after it."""
 VERSIONS_OF_EPOCH: Final = 1 << 32
 """The versions of epoch ``e`` are numbered from ``e * VERSIONS_OF_EPOCH`` on."""
 _LAST_EPOCH: Final = (1 << 29) - 1
@@ -173,8 +173,8 @@ class SharedFile:
     # Content
 
     def read_head(self) -> Head | None:
-        """The head; None if there is none yet, or this file is a copy: it tells of the processes
-        that share another store."""
+        """The head; None if there is none yet, or this file is a copy, which describes the
+        processes that share another store."""
         content = self._read(_HEAD.size, 0)
         if len(content) < _HEAD.size:
             return None
@@ -232,8 +232,8 @@ class SharedFile:
         self._write_head(head)
 
     def recovered_after(self, epoch: int) -> int | None:
-        """The last sequence that the owner after an epoch has recovered; None if that is not known
-        any more.
+        """The last sequence that the owner after an epoch has recovered; None if that is no longer
+        known.
 
         An epoch that ended before its owner answered does not count: nothing was written in it.
         """
@@ -407,7 +407,7 @@ class SharedFile:
         """The leases of versions and logs of a process, as ranges of bytes; [] if it has none, or
         has ended.
 
-        Also for other processes than this one where the system does not tell (macOS).
+        Also for other processes than this one where the system does not report it (macOS).
         """
         found: list[Range] = []
         if not _NAMES_HOLDERS:
@@ -464,7 +464,7 @@ class SharedFile:
     def _is_locked(self, start: int, length: int) -> bool:
         return self._first_locked(start, length) is not None
 
-    # What a simulated file has of its own
+    # Overridden by a simulated file
 
     def _identity(self) -> tuple[int, int]:
         """The numbers of its device, and of the file there."""

@@ -224,7 +224,7 @@ def end_page(members: list[tuple[int, int]], token: int) -> bool:
 class SharedMemory:
     """Words of memory that a member counts in, and its owner reads (``shared/counting.py``).
 
-    A forked child has words of its own instead: those of the parent are the parent's.
+    A forked child has its own words instead of the parent's.
     """
 
     def __init__(self, fd: int, words: int, writable: bool) -> None:
@@ -237,12 +237,12 @@ class SharedMemory:
             forks.note(self)
 
     def close_in_child(self) -> None:
-        """In a forked child: touch the parent's memory no more."""
+        """Release the parent's memory in a forked child."""
         self.words = [0] * self._size
 
 
 _NO_DESCRIPTOR: Final[dict[str, Any]] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
-"""A mapping keeps a descriptor of its own, otherwise."""
+"""Otherwise a mapping keeps its own descriptor."""
 
 
 def make_memory(words: int) -> tuple[SharedMemory, int]:

@@ -28,7 +28,7 @@ class SharingPlace:
 
     @abstractmethod
     def lock_as_owner(self, name: str) -> FileLock:
-        """Take the store's lock, but for what members have of it: see
+        """Take the store's lock, except for the members' part: see
         :mod:`lsmkv.engine.env.lock`.  :class:`lsmkv.errors.LockedError` if it is held."""
 
     @abstractmethod
@@ -51,8 +51,8 @@ class SharingPlace:
     def claim_start(self) -> bool:
         """Claim to be the one that starts an owner of the store; False if another process does.
 
-        The claim ends with :meth:`end_start`, or with the process.  It excludes nobody from the
-        store: it saves all but one of many a start that is of no use.
+        The claim ends with :meth:`end_start`, or with the process.  It excludes no process from the
+        store: it saves all processes except one a useless start.
         """
 
     @abstractmethod

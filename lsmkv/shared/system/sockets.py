@@ -1,7 +1,7 @@
 """Unix sockets that no library has changed, between the processes of a shared store.
 
 gevent and eventlet replace the module ``socket``; these are the interpreter's own.  Names are in
-Linux's abstract namespace: there is no file, so a kill leaves none behind, and no path is too long.
+Linux's abstract namespace: there is no file, so a kill leaves none, and no path is too long.
 Both ends compare the user of the other one, which the kernel knows, with their own.
 """
 
@@ -49,7 +49,7 @@ waiter: Final = greenlets.waiter
 
 
 class Socket(getattr(module, "socket", object)):  # type: ignore[misc]
-    """A socket of the interpreter's own, which is closed in a forked child: it is the parent's.
+    """The interpreter's socket class; closed in a forked child: it belongs to the parent.
 
     It is made by :func:`new`.
     """

@@ -207,7 +207,7 @@ class Background:
     def publish(self, publication: Publication) -> None:
         """Make tables visible, atomically; wait for it, and for the removal of the log before.
 
-        Caller holds the writers' lock, and the memtables are empty, but for a drop.  After an
+        Caller holds the writers' lock, and the memtables are empty, except for a drop.  After an
         exception the outcome is open until :meth:`withdraw` has returned.
         """
         store = self._store

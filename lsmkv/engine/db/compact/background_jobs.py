@@ -413,7 +413,7 @@ class BackgroundJobs:
         return self._finish_commit(self._committing)
 
     def finish_interrupted(self) -> None:
-        """Bring the commit that an interrupt has left to its end, if there is one, and forget the
+        """Complete the commit that an interrupt has left, if there is one, and forget the
         job that it was for."""
         if self._committing is not None:
             self._finish_commit(self._committing)

@@ -1,7 +1,7 @@
 """A background thread: how it is started and waited for, and what an error becomes.
 
-``Background`` makes a thread for each spell of work.  It is not a :class:`threading.Thread`, whose
-``start`` waits: a KeyboardInterrupt in there would leave a thread running that is not known.
+``Background`` makes a thread for each burst of work.  It is not a :class:`threading.Thread`, whose
+``start`` waits: a KeyboardInterrupt in there would leave an unregistered thread running.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class WorkOnDisk:
     def begin(self, room: int | None) -> int:
         """Begin an attempt, with this many free bytes; returns its number.
 
-        Room that comes during the attempt is thus seen as new.
+        So space that is freed during the attempt is seen as new.
         """
         self.attempts += 1
         self._room = room

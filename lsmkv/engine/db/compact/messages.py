@@ -53,7 +53,7 @@ _PLAIN_OPTIONS = tuple([name for name, option in OPTIONS.items() if option.in_wo
 
 def encode_settings(token: str, low_priority: bool, options: Options) -> bytes:
     """The first line.  ``options`` are the user's; comparator, policy and prefix extractor are
-    lsmkv's own."""
+    provided by lsmkv."""
     return _line({"token": token, "low_priority": low_priority, **_plain(options)})
 
 

@@ -301,7 +301,7 @@ class WorkerProcess:
     def rename_tables(
         self, files: list[FileMetaData], new_number: Callable[[], int]
     ) -> list[FileMetaData]:
-        """Give the worker's tables numbers and names of the store's own, durably.
+        """Give the worker's tables numbers and names of the store, durably.
 
         If that fails, none of the tables stays.
         """

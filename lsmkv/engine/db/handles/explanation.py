@@ -45,7 +45,7 @@ class Explanation(Record):
     """Older versions that it hides, newest first."""
     missed: tuple[KeyVersion, ...]
     """Versions that the Get does not see, since a filter wrongly says no: a filter policy that is
-    at fault, or one that does not go with the comparator."""
+    at fault, or one that does not fit the comparator."""
     blocks_searched: int
     """Data blocks that the Get looks into."""
     blocks_wasted: int

@@ -3,18 +3,19 @@
 They exclude nobody from the store.  They are for programs that agree on a name: a cache computes a
 value once, or keeps other callers out of a ``with`` block.  :class:`NamedLeases` is the queue of
 one store, at the process that has it open for writing; :class:`NamedLease` is what a caller holds.
-``lsmkv/shared/named_leases.py`` is what the members of a shared store need besides.
+``lsmkv/shared/named_leases.py`` is what the members of a shared store also need.
 
 **The contract.**
 
 * At most ``permits`` callers hold a name at one moment: one, unless they say otherwise.  All who
   use a name say the same number.
-* Who has waited longest gets it first.  A caller that gives up, or dies, leaves the queue.
+* The caller that has waited longest gets it first.  A caller that gives up, or dies, leaves the
+  queue.
 * A lease ends with :meth:`NamedLease.release`; with its ``limit``, which counts from the grant;
   with the handle that it was taken by; and with the process.  A holder whose limit has passed is
   not stopped: it asks :attr:`NamedLease.held`, or takes a limit that is longer than its work.
 * A caller that names a ``holder`` gets a lease which it has already once more, at no cost; that
-  many releases end it.  Handles have holders of their own.
+  many releases end it.  Each handle has its own holders.
 * A waiting thread sleeps until it is woken.
 * A wait that cannot end raises :class:`DeadlockError`: all who hold the name wait themselves, and
   at last for what this caller holds.
@@ -23,8 +24,8 @@ one store, at the process that has it open for writing; :class:`NamedLease` is w
 which leases its caller holds (:class:`Claim`), so the waits of a name are all that the queue needs
 to find a cycle, also just after the owner has changed.  Only a caller that holds something can
 close one: the search begins with its wish, and costs nothing to those that hold nothing.  A lease
-counts that its own caller is going to release: a ``with`` block, say.  One that any thread may
-release does not.  Left out: cycles through the leases of two stores, and through other locks.
+counts that its own caller is going to release, for example a ``with`` block.  One that any thread
+may release does not.  Left out: cycles through the leases of two stores, and through other locks.
 
 No lock is held while somebody waits or is answered.  A signal handler or finalizer may release a
 lease; it may not take one, since its own thread may be in the middle of this.
@@ -288,7 +289,7 @@ class NamedLeases:
                 del name.holders[permit]
         patient: list[Wish] = []
         for wish in name.queue:
-            # Who comes at a free name gets it, even if it waits for no time at all.
+            # A caller that asks for a free name gets it, even with a timeout of 0.
             permit = -1 if patient else self._free_permit(name, wish, now)
             if permit >= 0:
                 wish.permit = permit
@@ -414,7 +415,7 @@ def _described(key: bytes, name: _Name) -> LeasedName:
     held: list[int | None] = [one.waiter.pid for one in name.holders.values()]
     waiters = tuple([one.waiter.pid for one in name.queue])
     if waiters and len(held) < name.queue[0].permits:
-        held.append(None)  # who waits although a permit is free waits for what is inherited
+        held.append(None)  # its caller waits for an inherited lease, although a permit is free
     return LeasedName(_label(wishes[0]), tuple(held), waiters)
 
 

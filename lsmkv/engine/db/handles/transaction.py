@@ -198,11 +198,11 @@ the range b'order:' <= key < b'order;'
     def commit(self) -> None:
         """Write the transaction's batch, or raise :class:`~lsmkv.errors.ConflictError`.
 
-        The transaction is over in both cases.  Cost, besides one write: under the writers' lock a
-        lookup of each key that it read or wrote, in memory and in the tables that came since it
-        began.  If it has iterated, a step for each key of the ranges in a memtable that was written
-        to since, and for each of their entries in tables that came since; under the lock only for
-        those that came during the commit.
+        The transaction is over in both cases.  Cost, in addition to one write: under the writers'
+        lock a lookup of each key that it read or wrote, in memory and in the tables that came since
+        it began.  If it has iterated, a step for each key of the ranges in a memtable that was
+        written to since, and for each of their entries in tables that came since; under the lock
+        only for those that came during the commit.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:

@@ -46,7 +46,7 @@ class Observer(CallListener):
         """Note an operation that began at ``started`` (``time.perf_counter_ns``) and has just
         ended.
 
-        ``size`` and ``operations`` are those of :class:`TraceRecord`; a size of -1 is none.
+        ``size`` and ``operations`` are those of :class:`TraceRecord`; a size of -1 means none.
         """
         duration = time.perf_counter_ns() - started
         self.latencies[operation - 1].add(duration)

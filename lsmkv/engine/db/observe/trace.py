@@ -200,7 +200,7 @@ def is_header(payload: bytes) -> bool:
 
 
 def encode_chunk(observed: list[Observed], epoch: int) -> bytes:
-    """The record of some operations.  ``epoch``: when the trace began, on the clock of theirs."""
+    """The record of some operations.  ``epoch``: when the trace began, on their clock."""
     writer = BytesWriter()
     before = 0
     for operation, key, started, duration, size, operations in sorted(observed, key=_started):

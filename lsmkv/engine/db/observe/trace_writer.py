@@ -55,7 +55,8 @@ class TraceWriter:
         self._ended = False
 
     def add(self, observed: Observed) -> None:
-        """Note an operation, if it is one that the sample takes.  O(1), but for one call in many.
+        """Note an operation, if it is one that the sample takes.  O(1), except for one call in
+        many.
 
         The first operation of each kind is taken, then one in as many as the sample says.
         """

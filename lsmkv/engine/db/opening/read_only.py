@@ -130,9 +130,9 @@ class ReadOnlyRecovery(Recovery):
 class Follower:
     """Opens one directory for reading only, and keeps the store up to date.
 
-    Any thread may call it; refreshes exclude each other.  Code that interrupts a refresh (a signal
-    handler, say) may also refresh: it reads everything, and the refresh that it interrupted changes
-    nothing more.
+    Any thread may call it; refreshes exclude each other.  Code that interrupts a refresh (for
+    example a signal handler) may also refresh: it reads everything, and the refresh that it
+    interrupted changes nothing more.
     """
 
     _bound: Bound | None = None

@@ -56,7 +56,7 @@ class FollowedLog:
         self.tail = tail
         self.memtable = memtable
         """None before the first write.  That of older logs may be in the memtable of a newer one;
-        the newest log has one of its own."""
+        the newest log has its own."""
 
 
 class _LogBatches:
@@ -111,7 +111,7 @@ class StoreTail:
     def follow(self, store: Store, last: int) -> bool:
         """Let the store show the writes up to ``last``, if its newest log has them all.
 
-        Returns False if there is more to it, or only recovery can tell.  Raises ``OSError``.
+        Returns False if there is more to it, or only recovery can decide.  Raises ``OSError``.
         """
         if self._edited or not self.logs:
             return False

@@ -269,7 +269,8 @@ class Batches:
                         self._path = tail.file.path
                         self._records = found
                         return
-                # A later log has it.  What is unclear, another look may tell: its writer is active.
+                # A later log has it.  If the log is unclear, another read may show it: its writer
+                # is active.
                 if is_fresh or not tail.unclear:
                     read = hold.number
                     damage = _damage_at(tail) if tail.unread() else None

@@ -9,7 +9,7 @@ sequences, and among them the highest counts.
 A scan makes it; one thread at a time uses it, and no lock is held.  Left out: a heap.  There are
 only a few sources, and usually one of them has several keys in a row.
 
-Fast paths: a source is asked for its next chunk only when the last one is used up and the pairs
+Fast paths: a source is asked for its next chunk only when the last one is exhausted and the pairs
 before that are fewer than wanted: one at first, then twice as many each time.  So a short scan
 reads little.
 """
@@ -68,7 +68,7 @@ class _Source:
         """The sort key of the next entry's user key."""
 
     def fill(self) -> bool:
-        """Read the next chunk, once the last one is used up; False if there is none."""
+        """Read the next chunk, once the last one is exhausted; False if there is none."""
         some = self.chunks.next_chunk()
         if not some:
             return False

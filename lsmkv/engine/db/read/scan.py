@@ -191,7 +191,7 @@ class Scan(Parts):
     def _watched(
         self, edge: Position | None, bound: Position | None, back: bool
     ) -> InternalIterator:
-        """The pairs between an edge and a bound, but for the empty ranges between them."""
+        """The pairs between an edge and a bound, except the empty ranges between them."""
         self._share = self._cache_share()
         stretch = self._stretch
         if stretch is None or self.own_writes is not None:

@@ -1,7 +1,7 @@
 """A stretch of a scan without a pair: it becomes an empty range once it is long enough
 (:mod:`lsmkv.engine.db.tree.empty_ranges`).
 
-The iterators of a scan share it, and tell it of each empty read: one that has brought no pair.  It
+The iterators of a scan share it, and report each empty read to it: one that has found no pair.  It
 refers to none of them, so that all are freed as soon as the scan ends.
 """
 

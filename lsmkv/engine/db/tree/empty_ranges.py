@@ -4,7 +4,7 @@ A scan over deleted keys reads the deletions, and what they hide, each time; at 
 that would be more with every entry that is taken.  So a scan that has read for long without
 finding an entry notes the range, and later scans continue after it.
 
-A range says: nobody who reads at its sequence, or at a later one, sees a key there.  It does not
+A range states: a reader at its sequence, or at a later one, sees no key there.  It does not
 say where the deletions are, so flushes and compactions do not matter to it, and neither do other
 deletions.  A put into it splits it before readers see the put.
 
@@ -170,7 +170,7 @@ class EmptyRanges:
         """These ranges, without a key in any.
 
         Where keys are put in ascending order, the ranges between them are worth little, and the
-        one behind them is worth what it was.
+        one after them keeps its worth.
         """
         edge = Position(key, after=False)
         at = self._count_before(known, edge, False)

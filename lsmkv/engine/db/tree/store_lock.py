@@ -30,8 +30,8 @@ of the writers' lock leaves ``nested`` out: it has its own where it takes that l
 of the store leaves, it does at its next step, or the next writer does.
 
 Two context managers, not one: an interrupt may come before the first instruction of an ``__exit__``
-in Python, so only the interpreter's own may release a lock (``util/threads.py``).  ``nested`` loses
-nothing by an interrupt there: what was left stays due, and the next call does it.
+in Python, so only the interpreter's own may release a lock (``util/threads.py``).  ``nested``
+loses nothing by an interrupt there: what was left stays due, and the next call does it.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class NestedCalls:
 class StoreLock(ThreadLock):
     """The store's lock; it also has the writers' lock, and knows the store's own threads.
 
-    It is taken in this way, except by the holder of the writers' lock, who may leave out the first
-    part::
+    It is taken in this way, except by the holder of the writers' lock, which may leave out the
+    first part::
 
         with lock.nested, lock.guard:
             ...
@@ -104,7 +104,7 @@ class StoreLock(ThreadLock):
 
     @property
     def on_own_thread(self) -> bool:
-        """True if the calling thread is one of the store's."""
+        """True if the calling thread belongs to the store."""
         return bool(self.threads) and get_ident() in self.threads
 
     @property

@@ -1,7 +1,7 @@
 """Detection of the codec of a store's tables, so that new tables get the same.
 
 Minecraft's Bedrock edition keeps its worlds in a fork of LevelDB whose readers know Mojang's codecs
-and no other: one table under Snappy, and the game reads nothing of it.  So a store with tables
+and no other: the game cannot read a world with one table under Snappy.  So a store with tables
 under one of Mojang's codecs is written under that codec, unless ``compression`` is given.  Opening
 and repair call this, in the thread that opens, before they write a table.
 """

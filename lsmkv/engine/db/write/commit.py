@@ -190,7 +190,7 @@ class Commit:
         return publication.committed
 
     def settle(self) -> None:
-        """Bring an interrupted commit to its end; nothing happens if there is none."""
+        """Complete an interrupted commit; nothing happens if there is none."""
         publication = self.publication
         if publication is not None:
             if publication.drop is not None:

@@ -31,8 +31,8 @@ class WritePath:
         table has appeared since, :class:`~lsmkv.errors.ConflictError`.
 
         It is for a caller that has read the keys just now, after it has asked for this object and
-        then for the sequence, and that can read them again.  Cost: a lookup of each key in memory,
-        besides one write.
+        then for the sequence, and that can read them again.  Cost: one write, and a lookup of
+        each key in memory.
         """
         raise NotImplementedError
 

@@ -14,8 +14,9 @@ delay        a write that background work cannot keep up with is delayed    ``wr
 
 The leader holds the writers' lock.  It owns the log, the sequences and the content of the memtable;
 the store's lock is taken inside it, and only for the moments in which readers are to see something
-new.  A nested call, a signal handler's say, leaves its batch in the queue (``store_lock.py``).
-The log files are for ``log_rotation.py``.  (Source: LevelDB, ``DBImpl::Write``.)
+new.  A nested call, for example of a signal handler, leaves its batch in the queue
+(``store_lock.py``).  The log files are for ``log_rotation.py``.  (Source: LevelDB,
+``DBImpl::Write``.)
 """
 
 from __future__ import annotations
