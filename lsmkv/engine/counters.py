@@ -132,7 +132,7 @@ class StoreCounts(LookupCounts):
         self.trivial_moves = 0
         """Files that moved down a level unchanged, in place of a compaction."""
         self.seek_compactions = 0
-        """Compactions and moves that lookups called for."""
+        """Compactions and moves that lookups triggered."""
         self.compaction_bytes_read = 0
         """Bytes of the tables that compactions read."""
         self.compaction_bytes_written = 0

@@ -1,4 +1,4 @@
-"""The paths that modules had before they came into rooms: they lead to the same modules.
+"""Former paths of modules, under which they can still be imported.
 
 ``lsmkv.errors`` is ``lsmkv.engine.errors``.  Public classes and functions keep the path of their
 first release as their ``__module__``: pickles, tracebacks and alerts name them by it, and processes

@@ -185,8 +185,8 @@ class Stats(StoreCounts, _CopiedByInit):
     def __sub__(self, before: Stats) -> Stats:
         """Return the changes since ``before``.
 
-        Counters are the differences; what says how things stand (files and bytes of a level, bytes
-        in cache and memtables) is that of the later one.
+        Counters are the differences; fields of the current state (files and bytes of a level, bytes
+        in cache and memtables) are those of the later one.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -199,7 +199,7 @@ class Stats(StoreCounts, _CopiedByInit):
             _difference(later, earlier)
             for later, earlier in zip(self.levels, before.levels, strict=False)
         ]
-        levels += self.levels[len(levels) :]  # goleveldb has added a level meanwhile
+        levels += self.levels[len(levels) :]  # goleveldb has added a level since
         return replace(_difference(self, before), levels=tuple(levels))
 
     def __repr__(self) -> str:
@@ -353,7 +353,7 @@ _HEADINGS = [*_LEVELS[:3], "", *_LEVELS[3:], *_FILTERS[1:]]
 """HTML column headings."""
 
 _COUNTED = frozenset({*names_of(LevelCounts()), *names_of(StoreCounts()), "filter_positives"})
-"""Fields that count what happened; the others say how things stand."""
+"""Fields that count events; the others describe the current state."""
 
 R = TypeVar("R", LevelStats, Stats)
 

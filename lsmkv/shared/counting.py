@@ -37,7 +37,7 @@ from lsmkv.engine.util.threads import new_lock
 from lsmkv.shared.system.system import System
 
 GETS: Final = 1024
-"""So many Gets at most are not copied yet."""
+"""The most Gets that are not copied yet."""
 _EVERY: Final = 100_000_000
 """Nanoseconds between two copies that are not due for their Gets."""
 _MOST_ROWS: Final = 256

@@ -75,7 +75,7 @@ class _LeasedLogs(LogHolds):
 
 
 class Leases:
-    """The versions that this process leases, each as long as somebody here may read it."""
+    """The versions that this process leases, each as long as this process may read it."""
 
     def __init__(self, file: SharedFile) -> None:
         """``file`` has its own descriptor."""
@@ -287,7 +287,7 @@ class MemberFollower(Follower):
 
 
 class SharedReader(Reader):
-    """A reader that first sees to it that its store shows every write that has happened."""
+    """A reader that first makes its store show every write that has happened."""
 
     def __init__(
         self,

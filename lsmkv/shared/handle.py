@@ -57,7 +57,7 @@ _READS = frozenset(("leases",))
 _ONCE = frozenset(("ingest", "acknowledge_recovery", "delete_range"))
 """Calls that must not be repeated."""
 _PAUSE = 0.01
-"""Seconds between two looks whether the store is closed."""
+"""Seconds between two checks whether the store is closed."""
 _CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "delete_range", "leases"}
 
 

@@ -36,9 +36,9 @@ HANDOVER: Final = "handover"
 STATUS: Final = "owner_status"
 """The call by which an owner is asked for its members."""
 HANDS_OVER: Final = 2
-"""The revision from which on an owner can."""
+"""The revision from which on an owner can hand over."""
 _CLAIM: Final = 10.0
-"""Seconds for which others let a process own that has claimed the store, and may be stopped."""
+"""Seconds for which others wait for a process that has claimed the store, and may be stopped."""
 _MOMENT: Final = 0.5
 """Seconds for which a process lets members of a newer release own the store first."""
 _PAUSE: Final = 0.01

@@ -67,7 +67,7 @@ from lsmkv.shared.turns import OwnerTurns
 
 _CHUNK = 1 << 18
 _READY = 8192
-"""Bytes of a READY, and more."""
+"""Bytes: more than a READY has."""
 _MOST_EVENTS = 256
 _MOMENT = 0.01
 """Seconds, in which others may give up a descriptor."""

@@ -78,7 +78,7 @@ def _moment_after(deadline: float) -> int:
 
 
 class MemberWish(Wish):
-    """A member's wish, and the connection that it has come by."""
+    """A member's wish, and the connection through which it came."""
 
     def __init__(
         self,
@@ -107,7 +107,8 @@ class MemberWish(Wish):
 
 
 class OwnerLeases:
-    """The queue of a shared store.  All but :attr:`queue` is the listener's thread's alone."""
+    """The queue of a shared store.  Only the listener's thread uses it, except for
+    :attr:`queue`."""
 
     def __init__(self, file: SharedFile, ring: Callable[[], None]) -> None:
         """The members of the last owner know that it is gone.  ``ring`` wakes the listener."""

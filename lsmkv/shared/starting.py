@@ -24,7 +24,7 @@ OWNED: Final = "owned"
 FAILED: Final = "failed"
 _ATTEMPTS: Final = 5
 _LOOK_EVERY: Final = 0.1
-"""Seconds after which a starter looks whether its handle was closed."""
+"""Seconds after which a starter checks whether its handle was closed."""
 _OF_ONE_PROCESS: Final = ("block_cache", "trace")
 
 

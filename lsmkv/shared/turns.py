@@ -38,7 +38,7 @@ _GROUPS: Final = 63
 _ALL: Final = (1 << _GROUPS) - 1
 _HAS_QUEUE: Final = 1 << _GROUPS
 _LOOK_EVERY: Final = 0.1
-"""Seconds after which the owner looks whether a turn has lasted too long, while members wait."""
+"""Seconds after which the owner checks whether a turn has lasted too long, while members wait."""
 _NEVER: Final = float("inf")
 
 
@@ -142,7 +142,7 @@ class OwnerTurns(SharedQueue):
         """The listener's: a finalizer there may interrupt the queue, and never waits for it."""
         self._asked: dict[int, _Asked] = {}  # by the slots of connections
         self._waiting: dict[int, _Asked] = {}
-        """Those of which a request is to be answered."""
+        """Members with a request that must be answered, by slot."""
 
     def is_free(self, key: bytes | None) -> bool:
         return get_ident() == self.thread or self.queue.is_free(_name_of(key))

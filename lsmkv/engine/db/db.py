@@ -60,7 +60,7 @@ LONGEST_WAIT = 3600.0
 """Seconds of one wait for a change; a longer one is made of several."""
 REFRESH_EVERY = 0.05
 CLOSED_EVERY = 0.1
-"""Seconds after which one that waits looks whether the store was closed."""
+"""Seconds after which a waiting call checks whether the store was closed."""
 
 
 @described

@@ -396,7 +396,8 @@ class Directory(_Closeable):
 
 
 class Env(ABC):
-    """A file system.  A subclass of it, or of one of lsmkv's, can replace the local file system.
+    """A file system.  A subclass of it, or of one that lsmkv provides, can replace the local file
+    system.
 
     Errors are ``OSError`` with ``errno`` set: see the module's contract.  Cost: a few system calls
     each; the engine calls them when a store is opened, copied or destroyed.

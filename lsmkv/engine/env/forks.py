@@ -16,7 +16,7 @@ from lsmkv.engine.util.threads import new_reentrant_lock
 
 changing: Final[Any] = new_reentrant_lock()
 """Held while such a descriptor is opened and noted, or forgotten and closed, and for nothing
-that waits.  It is re-entrant: a garbage collection meanwhile may finalize another one."""
+that waits.  It is re-entrant, since a garbage collection may finalize another one."""
 
 
 class OfParent(Protocol):

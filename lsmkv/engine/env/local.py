@@ -49,7 +49,8 @@ _NONBLOCK: int = getattr(os, "O_NONBLOCK", 0)
 _DIRECTORY: int = getattr(os, "O_DIRECTORY", 0)
 _FILE_MODE = 0o644
 _PRIVATE_MODE = 0o600
-"""Of files that are locked: a process that may open one can keep its users out of the store."""
+"""The mode of files that are locked: a process that may open one can keep its users out of the
+store."""
 _DIRECTORY_MODE = 0o755
 
 _SECOND = 1_000_000_000

@@ -179,7 +179,7 @@ class OptionArguments(TableArguments, total=False):
     whole when ``db.delete_range`` takes its keys. Bytewise order only."""
     seek_compaction: Annotated[bool, Flag(True, leveldb="none")]
     """A table in which Gets keep searching blocks without finding their key is merged into the next
-    level; so is one that scans keep reading beside another table."""
+    level; so is one that scans keep reading together with another table."""
     background: Annotated[BackgroundWork, Checked("auto", background_work, leveldb="none")]
     """The place where flushes and compactions run. ``"thread"``: in this process. ``"process"``: in
     worker processes, which do not share the interpreter lock. ``"auto"``: in worker processes on

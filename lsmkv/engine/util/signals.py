@@ -38,9 +38,9 @@ from lsmkv.engine.util.threads import get_ident
 T = TypeVar("T")
 
 LOOK_EVERY: Final = 0.05
-"""Seconds after which a section that waits delivers signals."""
+"""Seconds after which a waiting section delivers signals."""
 LONGEST = 2.0
-"""Seconds for which a signal waits at most, if it comes again then."""
+"""Seconds for which a signal waits at most, if it comes again after that."""
 _signal: Any = import_module("_signal")  # not ``signal``, whose functions gevent replaces
 _NUMBERS: Final = range(1, _signal.NSIG)
 _handler_of: Final[Callable[[int], Any]] = _signal.getsignal

@@ -50,7 +50,7 @@ ThreadLocal: Final[Any] = system._local
 """A class of objects that have different attributes in each thread, and the same in all of its
 greenlets."""
 pause: Final[Any] = second_instance("time").sleep
-"""Wait that many seconds, and let other threads run meanwhile, but no other greenlet of this
+"""Wait that many seconds, and let other threads run, but no other greenlet of this
 thread."""
 
 

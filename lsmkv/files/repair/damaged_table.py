@@ -127,9 +127,9 @@ class Hole(Problem):
         """Bytes after it that the file lacks, according to the size that the MANIFEST states: data,
         and the rest of the table after the data."""
         self.first_sequence = 0
-        """No entry that is lost has a lower sequence."""
+        """A lower bound of the sequences of lost entries."""
         self.last_sequence = MAX_SEQUENCE
-        """None has a higher one."""
+        """An upper bound of these sequences."""
         self._filters = filters
 
     def __repr__(self) -> str:

@@ -59,7 +59,7 @@ class FileSurvey:
         """The subdirectory that it is in, if any."""
         self.flips: list[int] = []
         """The bits of it that have flipped, as checksums show, counted from the lowest of its first
-        byte.  A repair turns them back."""
+        byte.  A repair restores them."""
 
     @property
     def severity(self) -> int:
@@ -171,7 +171,7 @@ class LogSurvey(FileSurvey):
         self.gap_before: tuple[int, int] | None = None
         """The same of those before its first batch; the first is 0 if it is unknown."""
         self.zeros = 0
-        """Bytes of zeros at its end, where writes may have been: no space that was reserved."""
+        """Bytes of zeros at its end, where writes may have been: not space that was reserved."""
         self.start = 0
         """Everything before this offset is in the store already, and is not counted."""
 

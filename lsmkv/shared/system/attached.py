@@ -18,7 +18,7 @@ from typing import Any, Final, Never
 from lsmkv.shared.system.detached import OTHER, above_the_first, reap, signals, spawn
 
 _LOOK_EVERY: Final = 500
-"""Milliseconds after which the process looks whether its parent has ended."""
+"""Milliseconds after which the process checks whether its parent has ended."""
 _BASE: Final = 192 * 2**20
 """Bytes of address space that an interpreter with two threads takes, and some room."""
 selecting: Any = select

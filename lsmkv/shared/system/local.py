@@ -1,4 +1,4 @@
-"""By what this system's processes share stores in directories of the local file system."""
+"""Facilities by which this system's processes share stores in local directories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ingest: tables made elsewhere become part of the store, all at once, as its newest write.
+"""Ingest: tables made elsewhere become part of the store, atomically, as its newest write.
 
 LevelDB's format cannot state that a whole table was written at some sequence.  And sequence 0,
 which :class:`~lsmkv.engine.db.admin.table_writer.TableWriter` gives to every entry, would be older
@@ -101,7 +101,7 @@ class _IngestedFile:
 
 
 class Ingestion:
-    """``run`` once.  Any number of ingests of a store may run at once."""
+    """One ingest: call ``run`` once.  Any number of ingests of a store may run concurrently."""
 
     def __init__(
         self,

@@ -80,7 +80,7 @@ class Background:
         self._range_compactions: list[RangeCompaction] = []
         self._publications: list[Publication] = []
         self.reserved: set[int] = set()
-        """The sequences that ingests under way have taken from the future."""
+        """The sequences that running ingests have reserved."""
         self.error: BaseException | None = None
         self.threadless = store.options.background == "inline"
         """True if jobs run in the calls that make or await them, and no thread is started."""

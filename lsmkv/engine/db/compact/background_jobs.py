@@ -50,7 +50,7 @@ class Cancelled(Exception):
 
 
 class RangeCompaction:
-    """A manual compaction of one level, which goes in steps; how far it has come, or its error."""
+    """A manual compaction of one level, done in steps; its progress, or its error."""
 
     def __init__(
         self, level: int, begin: bytes | None, end: bytes | None, rewrite_before: int = 0
@@ -67,7 +67,8 @@ class RangeCompaction:
         self.error: Exception | None = None
         """The error that ended it: a full disk."""
         self.cancelled = False
-        """Set by the waiting caller, and nothing more: the thread removes the range compaction."""
+        """Set by the waiting caller, which does nothing else: the thread removes the range
+        compaction."""
 
     @staticmethod
     def slot() -> RangeCompaction:
@@ -77,7 +78,7 @@ class RangeCompaction:
 
 
 class Publication:
-    """Tables that an ingest has made, to become visible all at once, or tables that are to be
+    """Tables that an ingest has made, to become visible atomically, or tables that are to be
     dropped; and the outcome.
 
     ``withdrawn``: the commit was never begun and never will be.  ``committed``: the tables are

@@ -53,9 +53,9 @@ from lsmkv.engine.util.ticket import Ticket
 
 NEVER: Final = float("inf")
 _LOOK_EVERY: Final = 0.5
-"""Seconds after which a waiting thread looks for signals."""
+"""Seconds after which a waiting thread checks for signals."""
 _LOOK_AT_INHERITED: Final = 0.02
-"""Seconds between two looks whether a lease from before this owner has ended."""
+"""Seconds between two checks for ended leases of earlier owners."""
 _MOST_STALE: Final = 64
 """Events that are no longer needed, before they are dropped."""
 LONGEST_NAME: Final = 1024
@@ -84,7 +84,7 @@ class Waiter(NamedTuple):
 
     pid: int
     caller: str = ""
-    """The caller, among those of all processes."""
+    """The caller's name, unique among all processes."""
     label: str = ""
     """The purpose of the lease, as messages name it."""
     claims: tuple[Claim, ...] = ()
@@ -467,7 +467,7 @@ class Caller:
         self._number: int = next(_numbers)
         self._of_thread = thread
         self.leases: list[NamedLease] = []
-        """Those that it is going to release."""
+        """Leases that it is going to release."""
 
     def note(self, lease: NamedLease) -> None:
         """Note a lease that the caller has taken."""
@@ -530,7 +530,7 @@ class Wait:
 
 
 class Request:
-    """A lease that is asked for, perhaps of one owner after the other."""
+    """A request for a lease, perhaps sent to one owner after the other."""
 
     def __init__(
         self,

@@ -54,11 +54,11 @@ _FIRST_PAUSE = 0.0001
 _LONGEST_PAUSE = 0.01
 """Seconds: the longest pause after the first conflict, and after any."""
 _LOOK_EVERY = 0.5
-"""Seconds after which a call that waits for other processes looks for signals."""
+"""Seconds after which a call that waits for other processes checks for signals."""
 _NEVER: Final = float("inf")
 
 _inside: Final[set[tuple[int, int, object]]] = set()
-"""Processes, threads and stores of the calls under way; a thread changes its own alone."""
+"""Processes, threads and stores of the running calls; each thread changes only its own."""
 
 
 class Place:

@@ -83,7 +83,7 @@ ZEROS_AT_END = Damage(WARN, NOTE)
 
 
 class ReadAgain(Exception):
-    """Something was met that may be a writer's work: everything has to be read again."""
+    """The files may have been read during a write: everything must be read again."""
 
 
 class DamagePolicy:

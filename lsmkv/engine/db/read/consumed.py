@@ -13,7 +13,7 @@ from lsmkv.engine.db.read.scan import Bounds
 from lsmkv.engine.format.key_order import KeyOrder, Position
 
 _MOST_APART: Final = 256
-"""So many ranges are kept apart at least before they are joined."""
+"""The least number of separate ranges before they are joined."""
 
 
 class ConsumedRange:

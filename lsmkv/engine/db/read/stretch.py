@@ -29,16 +29,16 @@ class Stretch:
     def __init__(self, store: Store, ranges: EmptyRanges, sequence: i64) -> None:
         self._store = store
         self.ranges = ranges
-        """Those of what the scan reads."""
+        """The empty ranges of the view that the scan reads."""
         self.sequence: i64 = sequence
         self._search: list[bytes] | None = None
         self.reads: i64 = 0
-        """Those before the first pair of the chunk that is being read."""
+        """Empty reads before the first pair of the chunk that is being read."""
         self.has_pairs = False
         """True if the chunk being read has a pair: empty reads are then those before the next
         chunk."""
         self.later: i64 = 0
-        """Those after the last pair of that chunk."""
+        """Empty reads after the last pair of that chunk."""
 
     @property
     def is_long(self) -> bool:

@@ -32,7 +32,7 @@ _LIST_PAYS_AT: Final = 32
 there are: a search costs a microsecond more in a SortedList than in a list, and a key as much as
 putting it into the list, 0.01 us."""
 _FEW_WRITES: Final = 16
-"""A list of all keys is updated after at most this many writes, and otherwise made again: inserting
+"""A list of all keys is updated after at most this many writes, and otherwise rebuilt: inserting
 a key moves all those after it."""
 
 

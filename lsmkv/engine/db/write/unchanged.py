@@ -14,7 +14,7 @@ from lsmkv.engine.format.keys import MAX_SEQUENCE, sequence_in
 
 
 class UnchangedKeys:
-    """That none of some keys was written after a sequence."""
+    """The condition that none of some keys was written after a sequence."""
 
     def __init__(self, store: Store, sequence: int, keys: list[bytes]) -> None:
         self._store = store

@@ -1,4 +1,5 @@
-"""Delays of writers, after their write: so that background work keeps up, and readers get on."""
+"""Delays of writers, after their write: so that background work keeps up, and readers make
+progress."""
 
 from __future__ import annotations
 

@@ -66,7 +66,8 @@ class Writer(WritePath):
         """Thread of each ingest under way, and a lock that is held until its end."""
         self._closed = False
         self.successor: Callable[[], WritePath] | None = None
-        """Returns what writes after :meth:`close`, of a store that another process goes on with."""
+        """Returns the writer to use after :meth:`close`, if another process takes the store
+        over."""
         comparator = store.comparator.user_comparator
         self._probe = None if equal_means_identical(comparator) else comparator.compare
 
