@@ -466,8 +466,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
     def _replace(
         self, key: bytes, function: Callable[[bytes | None], bytes | None]
     ) -> bytes | None:
-        """Return the value that ``key`` had, and give it the function's result on that: see
-        ``DB.update``.
+        """Return the old value of ``key``, and set the function's result: see ``DB.update``.
 
         A nested call, by a signal handler or finalizer, cannot wait for its turn: it reads, and
         leaves its write to the call that it interrupts.

@@ -147,8 +147,7 @@ class Counters(StoreCounts):
         self.levels = [LevelCounts() for _ in range(NUM_LEVELS)]
 
     def make_room(self, levels: int) -> None:
-        """Count for at least so many levels: a store written by goleveldb may have more than
-        seven."""
+        """Count for at least so many levels: a store of goleveldb may have more than seven."""
         while len(self.levels) < levels:
             self.levels.append(LevelCounts())
 

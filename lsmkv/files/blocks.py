@@ -271,7 +271,7 @@ class Block:
         found: list[Entry] = []
         for part in self.walk():
             if isinstance(part, Damage):
-                _ = self.plain  # raises for an unknown codec, too
+                _ = self.plain  # also raises for an unknown codec
                 raise CorruptionError(part.reason, self._path, part.offset)
             found.append(part)
         return found

@@ -242,8 +242,7 @@ class Table(OpenFile):
                     yield TableEntry(place.offset, user_key, sequence, kind, entry.value)
 
     def meta_blocks(self) -> list[BlockPlace]:
-        """Return the locations of the filters and other meta blocks, in the order of the
-        metaindex."""
+        """Return the locations of filters and other meta blocks, in the metaindex's order."""
         return [
             meta_place(entry.handle, entry.key)
             for entry in self._sound(self.metaindex)

@@ -1,5 +1,4 @@
-"""Counters of members, in memory that their owner reads: :class:`Counting` and
-:class:`MemberCounts`.
+"""Counters of members, which their owner reads: :class:`Counting` and :class:`MemberCounts`.
 
 Where the owner publishes (``publish_stats``), a member makes its own memory when it joins, and
 hands its descriptor to the owner with READY.  The owner reads the words when it publishes: no
@@ -55,8 +54,7 @@ class _OwnWords:
 
 
 class Counting:
-    """Counters that one handle keeps for its owner; through all its epochs, in words that are new
-    in each.
+    """Counters that one handle keeps for its owner: in all of its epochs, in new words for each.
 
     Any thread may call any method.
     """

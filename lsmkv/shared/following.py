@@ -1,5 +1,4 @@
-"""The view of a member, which follows its owner: :class:`MemberFollower`, and
-:class:`SharedReader`.
+"""A member's view, which follows its owner: :class:`MemberFollower`, :class:`SharedReader`.
 
 A member reads the owner's files itself, with the code of a store that is open for reading only, but
 never beyond what the page says.  Before each read the page's sequence is compared with the view's.

@@ -1,5 +1,4 @@
-"""The options that a handle of a shared store was opened with, and those of them that are not in
-force.
+"""The options that a handle of a shared store was given, and which of them are not in force.
 
 The owner's options count for what the owner does (``engine/options/whose.py``).  A member that was
 given others says so, once.

@@ -237,8 +237,7 @@ class Entrance:
             pause(_LONGER_PAUSE if gave_up else _PAUSE)
 
     def recovered_after(self, epoch: int, now: Owning | Member) -> int | None:
-        """The last sequence that the owner after an epoch has recovered; None if that is no longer
-        known."""
+        """Return the last sequence that the owner after an epoch recovered; None if unknown."""
         if isinstance(now, Owning):
             return now.publishing.file.recovered_after(epoch)
         assert self.leases is not None
@@ -293,8 +292,7 @@ class Entrance:
             self._lock = None
 
     def _may_write(self) -> bool:
-        """Return True if this process may write to the directory; True also if there is none
-        yet."""
+        """True if this process may write to the directory; True also if there is none yet."""
         try:
             with self._system.env.open_directory(self._path) as directory:
                 return place_of(directory).is_writable()
@@ -523,7 +521,7 @@ class Entrance:
     def _hold_lock(self, directory: Directory) -> None:
         """Hold a member's part of ``LOCK``, which may be another file than it was."""
         lock = place_of(directory).lock_as_member(LOCK)
-        if lock is None:  # its owner has gone, and somebody has the store who does not share it
+        if lock is None:  # its owner has gone, and a process that does not share the store has it
             raise ConnectionResetError(errno.ECONNRESET, "the owner has gone")
         before, self._lock = self._lock, lock
         if before is not None:
@@ -596,8 +594,7 @@ def _may_not_own(path: str) -> PermissionDeniedError:
 
 
 def _has_gone(directory: Directory, file: SharedFile, head: Head) -> bool:
-    """Return True if the owner of an epoch has ended: another process may have the name of its
-    socket."""
+    """True if the owner of an epoch has ended: another process may have the name of its socket."""
     if directory.lock_holder(LOCK) is None:
         return True
     newest = file.read_head()

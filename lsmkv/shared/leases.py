@@ -1,5 +1,4 @@
-"""Report of the versions, logs and space that processes keep of a shared store: :func:`report`, at
-the owner."""
+"""Report of what processes keep of a shared store: :func:`report`, at the owner."""
 
 from __future__ import annotations
 

@@ -107,8 +107,7 @@ class MemberWish(Wish):
 
 
 class OwnerLeases:
-    """The queue of a shared store.  Only the listener's thread uses it, except for
-    :attr:`queue`."""
+    """The queue of a shared store.  Except for :attr:`queue`, for the listener's thread only."""
 
     def __init__(self, file: SharedFile, ring: Callable[[], None]) -> None:
         """The members of the last owner know that it is gone.  ``ring`` wakes the listener."""
@@ -252,7 +251,7 @@ class MemberEnd(LeaseEnd):
         # The note first: the next holder may be a thread of this process, with the same note.
         held = time.monotonic() < self._deadline and not self._file.closed
         self.remove_note()
-        self._connection.failed = True  # until it is answered: the lease ends with it, too
+        self._connection.failed = True  # until it is answered: the lease also ends with it
         try:
             answer = deferred.interruptible(lambda: self._connection.ask(plain(RELEASE)))
             return number_in(answer) == 1

@@ -1,5 +1,4 @@
-"""The process that has a store open, and the state that it publishes: what ``lsmkv top`` shows, for
-programs.
+"""The process that has a store open, and its published state: ``lsmkv top`` for programs.
 
 A process that opens a store with ``publish_stats=True`` publishes its counters and latencies once a
 second.  :func:`read_owner` reads them in any other process, without a lock and without opening the

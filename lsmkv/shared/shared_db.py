@@ -245,8 +245,7 @@ class SharedDB(SharedHandle):
         return part.listener.members if isinstance(part, Owning) else []
 
     def leases(self) -> LeaseReport:
-        """Report which processes lease which versions of the store, and how much space that takes
-        up.
+        """Report which processes lease which versions of the store, and how much space it takes.
 
         A member leases the version that it has read last, and those of its iterators and snapshots;
         the owner keeps their tables.  ``names`` are the leases of locks and of other callers that

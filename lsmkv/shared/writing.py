@@ -70,8 +70,7 @@ class Fate(Enum):
 
 
 def fate_of(gone: OwnerGone, page: SharedPage, recovered: int | None) -> Fate:
-    """Return the outcome of a request, from the page of its owner, after another owner has taken
-    over.
+    """Return the outcome of a request, from its owner's page, after another owner took over.
 
     ``recovered`` is the last sequence that the next owner has recovered; None if that is unknown.
     """

@@ -370,8 +370,7 @@ class Directory(_Closeable):
         return 0
 
     def is_shared(self, name: str) -> bool:
-        """Return True if processes share the store, by the file of this name: see
-        :mod:`lsmkv.shared`.
+        """True if processes share the store, by the file of this name: see :mod:`lsmkv.shared`.
 
         ``OSError`` if that cannot be found out: then the store is not opened.
 
@@ -396,8 +395,7 @@ class Directory(_Closeable):
 
 
 class Env(ABC):
-    """A file system.  A subclass of it, or of one that lsmkv provides, can replace the local file
-    system.
+    """A file system.  A subclass of it, or of an env of lsmkv, can replace the local one.
 
     Errors are ``OSError`` with ``errno`` set: see the module's contract.  Cost: a few system calls
     each; the engine calls them when a store is opened, copied or destroyed.

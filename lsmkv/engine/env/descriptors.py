@@ -88,7 +88,7 @@ class OpenTables:
                     entry.empty()
                 self._queue.pop(key, None)
             except (KeyError, RuntimeError, StopIteration):
-                pass  # another thread has changed the queue meanwhile
+                pass  # another thread has changed the queue
 
 
 OPEN_TABLES = OpenTables()

@@ -89,8 +89,7 @@ def _distribution() -> metadata.Distribution | None:
 
 
 def _is_editable(found: metadata.Distribution) -> bool:
-    """Return True if a distribution is a link to the source tree of this package (source: PEP
-    610)."""
+    """True if a distribution is a link to the source tree of this package (source: PEP 610)."""
     try:
         fields = json.loads(found.read_text("direct_url.json") or "{}")
         tree = unquote(urlsplit(str(fields["url"])).path)

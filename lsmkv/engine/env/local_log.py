@@ -39,8 +39,7 @@ holding the interpreter's lock."""
 
 
 def may_be_reserved(size: int, zeros: int) -> bool:
-    """Return True if so many zeros at the end of a log of ``size`` bytes may be space that was
-    reserved.
+    """True if so many zeros at the end of a log of ``size`` bytes may be space that was reserved.
 
     They are not if the file does not end where a step of :class:`LocalLogFile` would, or if they
     are more than a step.

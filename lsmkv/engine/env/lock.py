@@ -247,7 +247,7 @@ def _lock(fd: int, ofd: bool, shares: bool, path: str) -> bool:
             _set_lock(fd, ofd, fcntl.F_WRLCK)
     except OSError as error:
         if error.errno in _HELD_ELSEWHERE:
-            if shares and ofd:  # a child that was forked meanwhile would keep the first byte
+            if shares and ofd:  # a child that is forked now would keep the first byte
                 unlock(fd)
             raise _refusal(fd, ofd, path) from None
         error.filename = path
@@ -326,8 +326,7 @@ def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
 
 
 def _asked(fd: int, ofd: bool) -> tuple[int, int]:
-    """Return the system's report on an owner's lock: ``F_UNLCK`` if there is none, and its holder's
-    id.
+    """Return the state of an owner's lock, ``F_UNLCK`` if there is none, and its holder's id.
 
     The id is -1 for an OFD lock, which has no process, and 0 for a process of another pid
     namespace.
@@ -386,4 +385,4 @@ def _write_pid(fd: int, content: bytes) -> None:
             if content:
                 os.pwrite(fd, content, 0)  # type: ignore[attr-defined,unused-ignore]
     except OSError:
-        return  # the pid is for messages, and a store must open on a full disk, too
+        return  # the pid is for messages, and a store must also open on a full disk

@@ -163,7 +163,7 @@ def _write(fd: int, content: bytes) -> None:
             os.lseek(fd, 0, os.SEEK_SET)
             os.write(fd, content)
     except OSError:
-        return  # the pid is for messages, and a store must open on a full disk, too
+        return  # the pid is for messages, and a store must also open on a full disk
 
 
 def _lock(fd: int) -> None:

@@ -249,8 +249,7 @@ def checked_bits(bits_per_key: int | float) -> int | float:
 
 
 def is_bloom(policy: FilterPolicy) -> bool:
-    """Return True if the policy is the Bloom policy itself, for which ``bloom_may_match``
-    answers."""
+    """True if the policy is the Bloom policy itself, for which ``bloom_may_match`` answers."""
     return type(policy) is BloomFilterPolicy
 
 

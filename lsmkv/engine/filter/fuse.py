@@ -340,8 +340,7 @@ def _fingerprint(h: i64) -> i64:
 
 
 def filter64_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> bool:
-    """Return True if a key may be in the fuse or Bloom filter ``data[start:stop]``, without a
-    copy."""
+    """True if a key may be in the fuse or Bloom filter ``data[start:stop]``, without a copy."""
     size: i64 = stop - start
     if size < 2:
         return False
@@ -377,8 +376,7 @@ def filter64_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> boo
 
 
 def _fits(arity: i64, bits: i64, segments: i64, slots: i64) -> bool:
-    """Return True if these sizes, which may be damaged, are those of a fuse filter of that many
-    slots."""
+    """True if these sizes, which may be damaged, are those of a fuse filter of that many slots."""
     return (
         slots <= _MOST_SLOTS
         and segments >= 1

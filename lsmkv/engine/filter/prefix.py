@@ -148,8 +148,7 @@ class CallablePrefix(Value):
 
 
 def is_own(extractor: PrefixExtractor | None) -> bool:
-    """Return True if an extractor is one of lsmkv's, or None: another process can load it by its
-    name."""
+    """True if an extractor is one of lsmkv's, or None: another process can load it by its name."""
     return extractor is None or type(extractor) in (FixedPrefix, DelimitedPrefix)
 
 

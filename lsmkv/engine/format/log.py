@@ -283,8 +283,7 @@ class LogReader:
 
 
 def may_be_torn(file: RandomAccessFile, base: i64, block: bytes, at: i64, alone: bool) -> bool:
-    """Return True if the bad bytes at ``at`` of the block at ``base`` may be a record copied in
-    part.
+    """True if the bad bytes at ``at`` of the block at ``base`` may be a record copied in part.
 
     Each byte of such a record is there or is zero, in any order: the C library's copy stores the
     first bytes last, and pages reach the disk as they please.  So a header of zeros may precede

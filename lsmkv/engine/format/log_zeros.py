@@ -16,8 +16,7 @@ SECTOR: Final = 512
 
 
 def lost_in_zeros(file: RandomAccessFile, end: int) -> int:
-    """Return the number of zeros at the end of a write-ahead log that may have replaced records; 0
-    if none.
+    """Return the number of zeros at the end of a log that may have replaced records; 0 if none.
 
     The last record ends at ``end``.  Zeros that the writer may have reserved do not count
     (:func:`may_be_reserved`), nor do those of less than a header.  After a torn record, whose value

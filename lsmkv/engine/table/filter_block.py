@@ -118,8 +118,7 @@ class FilterReader:
         return None if start < 0 else self.contents[start:stop]
 
     def place_for(self, block_offset: i64) -> tuple[i64, i64]:
-        """Return the start and end of the block's filter in ``contents``; -1 and -1 if there is
-        none.
+        """Return start and end of the block's filter in ``contents``; -1 and -1 if there is none.
 
         A block without a filter may hold any key.
         """
@@ -325,8 +324,7 @@ class PrefixFilterReader:
         return filter64_may_match(prefix_hash, self.contents, 0, len(self.contents))
 
     def count_denied(self, user_keys: list[bytes]) -> int:
-        """Return the number of these keys with prefixes that the filter denies; scans would miss
-        them."""
+        """Return the number of keys with prefixes that the filter denies; scans would miss them."""
         denied = 0
         for user_key in user_keys:
             prefix = prefix_of(self.extractor, user_key)
@@ -344,8 +342,7 @@ def build_filter64(policy: FilterPolicy, hashes: vec[i64]) -> bytes:
 
 
 def count_denied(readers: list[FilterReader], block_offset: int, user_keys: list[bytes]) -> int:
-    """Return the number of user keys of a block that its filters deny; if it is not 0, lookups miss
-    keys.
+    """Return the number of keys of a block that its filters deny; if not 0, lookups miss keys.
 
     O(keys): a hash and some bits of each filter for every key.
     """

@@ -279,8 +279,7 @@ class Table:
             yield found
 
     def approximate_offset(self, user_key: bytes) -> int:
-        """Return the offset in the file at which the data of ``user_key`` would begin; no data
-        block is read."""
+        """Return the offset where the data of ``user_key`` would begin; no data block is read."""
         number = self.index.block_for(self._order.of(user_key), MAX_SEQUENCE)
         return self._data_end if number == len(self._cached) else self.index.offsets[number]
 

@@ -137,8 +137,7 @@ def _head(key: bytes, start: i64) -> i64:
 
 
 def is_below(data: bytes, at: i64, size: i64, key: bytes) -> bool:
-    """Return True if the ``size`` bytes from ``at``, all of them in ``data``, sort before
-    ``key``."""
+    """True if the ``size`` bytes from ``at``, all of them in ``data``, sort before ``key``."""
     if not IS_COMPILED:
         return data[at : at + size] < key
     shorter: i64 = len(key)

@@ -87,7 +87,7 @@ class SecondChanceCache(Generic[K, V]):
         self.discard(key)
         self._evict_to(self.capacity - 1)
         self._entries[key] = entry
-        self._evict_to(self.capacity)  # other threads may have added some meanwhile
+        self._evict_to(self.capacity)  # other threads may have added some
         return entry
 
     def discard(self, key: K) -> None:
@@ -98,7 +98,7 @@ class SecondChanceCache(Generic[K, V]):
             entry.empty()
             removed = self._entries.pop(key, None)
             if removed is not None:
-                removed.empty()  # a new one, if a thread has inserted it meanwhile
+                removed.empty()  # a new one, if a thread has just inserted it
 
     def evict_one(self) -> K | None:
         """Remove the value that is the next to go, and return its key; None if the value was spared

@@ -100,8 +100,7 @@ class ThreadLock:
         return bool(cast(Any, self.guard)._is_owned())
 
     def taken(self) -> bool:
-        """Return True if any thread holds the lock.  A hint, which may be wrong at the next
-        moment."""
+        """True if any thread holds the lock.  A hint, which may be wrong at the next moment."""
         return self.guard.locked() if IS_COMPILED else is_locked(self.guard)
 
 

@@ -1,5 +1,4 @@
-r"""Text of values that JavaScript stored in IndexedDB: Blink's envelope, and V8's serialization in
-it.
+r"""Text of JavaScript values in IndexedDB: Blink's envelope, and V8's serialization in it.
 
 A value begins with ``FF``, the version of Blink, from 21 on ``FE`` and 12 bytes about a trailer,
 then ``FF`` and the version of V8.  ``FF 11 01`` says that the value is in a separate file, and

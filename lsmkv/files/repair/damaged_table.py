@@ -409,8 +409,7 @@ class Salvage:
 
 
 def may_begin_block(data: bytes, at: int) -> bool:
-    """Return True if a data block may start at ``at``: a cheap test, which saves computing a
-    checksum.
+    """True if a data block may start at ``at``: a cheap test, which saves computing a checksum.
 
     A block's first entry shares no bytes, and its key has at least the eight bytes of a tag.
     Snappy writes the uncompressed length and a literal before it; zstd and zlib have magic bytes.

@@ -34,8 +34,7 @@ class Ordering:
         return max(self._ends(lambda origin: 0 < origin.older_than_log <= number), default=-1)
 
     def first_of_table(self, number: int) -> int:
-        """Return a lower bound of the sequences of the table's entries, and of those dropped when
-        it was made.
+        """Return a lower bound of the sequences of entries kept or dropped in making the table.
 
         0 if nothing shows it.  On level 0 tables are made in the order of their numbers, and the
         entries of one are newer than all of those before it.

@@ -225,8 +225,7 @@ class RepairPlan:
         return max(numbers, default=1)
 
     def _keeps(self, batch: FoundBatch) -> bool:
-        """Return True if a batch of a log is kept: no write is lost between it and the others that
-        are."""
+        """True if a batch of a log is kept: no write is lost between it and the others that are."""
         return self._first <= batch.sequence <= self._last
 
     def to_dict(self) -> dict[str, Any]:

@@ -47,8 +47,7 @@ class StaleTest:
         self._at = [0] * len(self._runs)
 
     def is_stale(self, internal_key: bytes) -> bool:
-        """Return True if a lost block or write may have been a newer version of the same user
-        key."""
+        """True if a lost block or write may have been a newer version of the same user key."""
         if not self.first <= sequence_in(internal_key[-TAG_SIZE:]) <= self.last:
             return True
         user_key = internal_key[:-8]

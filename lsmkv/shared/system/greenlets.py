@@ -26,8 +26,8 @@ except (AttributeError, ImportError):  # an interpreter without it, which shares
     _select = None
 
 Waiter = Callable[[int, bool, float], bool]
-"""Waits until a descriptor can be read, or written to, for so many seconds at most; whether it
-can."""
+"""Waits until a descriptor can be read, or written to, for so many seconds at most.
+Returns True if it can."""
 
 _BRIEF: Final = 0.001
 """Seconds for which the whole thread waits."""

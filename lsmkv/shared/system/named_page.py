@@ -127,4 +127,4 @@ def _remove(token: int) -> None:
     try:
         memory.shm_unlink(_name(token))
     except OSError:
-        pass  # it has none any more, or never had one
+        pass  # it no longer has one, or never had one

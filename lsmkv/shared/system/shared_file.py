@@ -232,8 +232,7 @@ class SharedFile:
         self._write_head(head)
 
     def recovered_after(self, epoch: int) -> int | None:
-        """The last sequence that the owner after an epoch has recovered; None if that is no longer
-        known.
+        """Return the last sequence that the owner after an epoch recovered; None if unknown.
 
         An epoch that ended before its owner answered does not count: nothing was written in it.
         """
@@ -304,8 +303,7 @@ class SharedFile:
         self._unlock(FIRST_LOG + number)
 
     def is_log_leased(self, number: int) -> bool:
-        """Return True if that log or an older one is leased, through any descriptor except this
-        one."""
+        """True if that log or an older one is leased, through any descriptor except this one."""
         return self._is_locked(FIRST_LOG, number + 1)
 
     def lease_name(self, name: int, moment: int) -> None:
@@ -430,8 +428,7 @@ class SharedFile:
         return sorted(found)
 
     def is_open_in(self, pid: int) -> bool:
-        """Return True if a process has this file open; False where the system does not report
-        it."""
+        """True if a process has this file open; False where the system does not report it."""
         return bool(self._descriptors_of(pid))
 
     def _descriptors_of(self, pid: int) -> list[str]:

@@ -1,5 +1,4 @@
-"""Interface to the facilities that processes need to share a store, which simulations implement as
-well.
+"""Interface to the facilities with which processes share a store; simulations implement it.
 
 For directories of the local file system these are :mod:`lsmkv.shared.system.sockets` and
 :mod:`lsmkv.shared.system.shared_page` on Linux, :mod:`lsmkv.shared.system.named_sockets` and

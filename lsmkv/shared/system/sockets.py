@@ -194,8 +194,7 @@ def is_stopped(connected: Any) -> bool:
 
 
 def is_unread(connected: Any) -> bool:
-    """Return True if the other end has not read all that was sent; False where that cannot be
-    known."""
+    """True if the other end has not read all that was sent; False where that cannot be known."""
     count = bytearray(4)
     try:
         fcntl.ioctl(connected.fileno(), TIOCOUTQ, count)

@@ -27,8 +27,7 @@ LOCAL: Final = System(LocalEnv(), SOCKETS, PAGES)
 
 
 def system_of(env: object) -> System:
-    """Return the system of an env, or the operating system if that is None; ``ValueError`` for any
-    other."""
+    """Return an env's system, or the operating system for None; ``ValueError`` for others."""
     if env is None:
         return LOCAL
     if not isinstance(env, SharingEnv):

@@ -82,8 +82,7 @@ class Meter:
         self._report(self._before, f"level {level}")
 
     def advance(self, moved: int) -> None:
-        """Note that the compaction has moved ``moved`` bytes so far; bytes beyond the plan do not
-        count."""
+        """Note that ``moved`` bytes were moved so far; bytes beyond the plan do not count."""
         to_move, to_read = self.plan[self._level]
         if to_move > 0:
             done = self._before + to_read * min(moved, to_move) // to_move

@@ -68,8 +68,7 @@ def as_paths(files: Iterable[str | os.PathLike[str]]) -> list[str]:
 
 
 def ends_of(env: Env, paths: list[str]) -> list[bytes]:
-    """Return the last bytes of each file: they show to another process that this one can read
-    it."""
+    """Return the last bytes of each file: they prove to another process that it was read."""
     ends: list[bytes] = []
     for path in paths:
         with _open_file(env, path) as file:

@@ -216,7 +216,7 @@ class Background:
             self._publications.append(publication)
         while True:
             with store.lock.nested, store.lock.guard:
-                if publication.begun:  # its end comes, whatever else ends meanwhile
+                if publication.begun:  # its end comes, whatever else ends
                     self.raise_error()
                     if publication.done and not (publication.files and self.has_obsolete_files):
                         return
@@ -284,8 +284,7 @@ class Background:
 
     @property
     def is_due(self) -> bool:
-        """Return True if there may be a job without a waiting caller: a hint, taken without the
-        lock."""
+        """True if there may be a job without a waiting caller: a hint, taken without the lock."""
         view = self._store.view
         return view is not None and (
             view.immutable is not None or compaction_is_due(view.version, self._store.options)
@@ -417,8 +416,7 @@ class Background:
         store.info_log.warn(f"Background work ended by an error: {self.error}")
 
     def _keep_error(self, error: BaseException) -> None:
-        """Keep the error that ends the work, and wake the threads that wait.  Caller holds the
-        lock."""
+        """Keep the error that ends the work, and wake waiting threads.  Caller holds the lock."""
         self.error = typed_error(error)
         self._store.changed.notify_all()
 
@@ -497,8 +495,7 @@ class Background:
                 store.changed.notify_all()
 
     def _run_urgent(self) -> None:
-        """Run a job that does not wait for a compaction's end.  A compaction calls this every few
-        blocks."""
+        """Run a job that need not wait for the compaction that calls this every few blocks."""
         lock = self._store.lock
         if self._store.closing or (self.threadless and self._running_thread is not None):
             raise Stopped

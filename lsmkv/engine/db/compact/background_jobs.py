@@ -252,8 +252,8 @@ class BackgroundJobs:
             self._commit(edit, publication=publication)
             store.info_log.write(f"Dropped {len(drop.tables)} tables as write {drop.sequence}")
             return
-        # The log before is named no more, so that a MANIFEST that has lost this edit, and with it
-        # the tables, is found damaged: it names a log that is gone.
+        # The previous log is no longer named, so that a MANIFEST that has lost this edit, and with
+        # it the tables, is found damaged: it names a log that is gone.
         edit.log_number = publication.log_number
         edit.prev_log_number = 0
         for file in publication.files:

@@ -21,7 +21,7 @@ class BackgroundThread:
     def __init__(self, owner: object, threads: list[Any]) -> None:
         """``threads`` are the numbers of the store's threads, of which this becomes one."""
         # A handle that lost its last reference while this thread held the store's lock would wait
-        # for that lock in its finalizer, for ever: so the thread keeps the handle alive.
+        # forever for that lock in its finalizer: so the thread keeps the handle alive.
         self._owner = owner
         self._threads = threads
         self._ended = new_lock()
@@ -45,8 +45,7 @@ class BackgroundThread:
         self._threads.append(self._ident)
 
     def end(self) -> None:
-        """Unregister the thread; it calls this last, without any lock: the owner may be finalized
-        here."""
+        """Unregister the thread; called last, without any lock: the owner may be finalized here."""
         self._threads.remove(self._ident)
         self._ended.release()
         self._owner = None

@@ -163,8 +163,7 @@ class CompactionJob:
         return bisect_right(user_keys, self._order.of(largest), at, key=self._order.of)
 
     def _crosses_grandparents(self, user_key: bytes) -> bool:
-        """Return True if an output that continued to this key would overlap too many
-        grandparents."""
+        """True if an output that continued to this key would overlap too many grandparents."""
         grandparents = self._compaction.grandparents
         while (
             self._grandparent < len(grandparents)

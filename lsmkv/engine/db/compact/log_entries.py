@@ -75,7 +75,7 @@ class LogEntries:
         """User keys and tagged values, in order; the newest version of a key comes first."""
         keys = self._keys
         tagged = self._tagged
-        if self._rise and order.is_bytewise:  # as keys do that begin with the time
+        if self._rise and order.is_bytewise:  # for example time-prefixed keys
             return keys, tagged
         # Backwards, so that the newest version of a key comes first.
         places: list[int] = sorted(range(len(keys) - 1, -1, -1), key=_place_order(keys, order))

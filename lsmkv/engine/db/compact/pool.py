@@ -146,8 +146,7 @@ class WorkerPool:
         return self._store.options.background == "process"
 
     def _start_if_it_pays(self, worker: WorkerProcess, size: int) -> bool:
-        """Return True if a job of ``size`` bytes goes to the worker, which is started if
-        necessary."""
+        """True if a job of ``size`` bytes goes to the worker, which is started if necessary."""
         if not self._enabled:
             return False
         if not worker.is_running:

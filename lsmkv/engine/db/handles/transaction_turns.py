@@ -188,8 +188,7 @@ class Turns:
             self._advance()
 
     def advance(self) -> None:
-        """End the turns that last too long.  A caller that waits for its turn calls it
-        periodically."""
+        """End the turns that last too long.  A waiting caller calls it periodically."""
         with self._lock:
             self._advance()
 

@@ -50,8 +50,7 @@ class Histogram:  # noqa: PLW1641 - it changes, so it has no hash
         """Sum of all durations, in nanoseconds."""
 
     def __eq__(self, other: object) -> bool:
-        """Return True if both have counted the same durations, as far as the buckets distinguish
-        them."""
+        """True if both have counted the same durations, as far as the buckets distinguish them."""
         if not isinstance(other, Histogram):
             return False
         return self.total == other.total and self._counts == other._counts

@@ -89,7 +89,7 @@ class TraceWriter:
         if self._lock.locked():
             return
         with self._lock:
-            # Only the holder of the lock removes: what others append meanwhile stays.
+            # Only the holder of the lock removes: what others append stays.
             pending = self._pending
             size = len(pending)
             if size == 0 or self._ended or os.getpid() != self._pid:

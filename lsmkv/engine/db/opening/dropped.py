@@ -56,8 +56,7 @@ class DroppedLog(NamedTuple):
 
 @described
 class RecoveryReport(NamedTuple):
-    """Report of what the opening of a store left out of its logs: ``db.recovery``.  False if
-    nothing.
+    """Report of what opening a store left out of its logs: ``db.recovery``.  False if nothing.
 
     Plain data, which can be pickled: it raises nothing and costs nothing.
 

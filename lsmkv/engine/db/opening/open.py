@@ -126,7 +126,7 @@ class OpenStore:
             self.store.versions.close()
             self.store.info_log.close()
             self.end_observation()
-            self.observation = None  # of what is in STATS.json from now on, this is no part
+            self.observation = None  # from now on it is not part of STATS.json
             try:
                 keep()
             finally:

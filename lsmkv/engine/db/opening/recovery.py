@@ -202,8 +202,7 @@ class Recovery:
     # A store with nothing to recover
 
     def _is_settled(self, names: list[str], logs: list[int]) -> bool:
-        """Return True if everything is in tables: the only log is empty, and all files are in
-        use."""
+        """True if everything is in tables: the only log is empty, and all files are in use."""
         versions = self._versions
         if logs != [versions.log_number] or self._log_end > 0 or self._unjudged is not None:
             return False
@@ -223,8 +222,7 @@ class Recovery:
         return not self._manifest_torn
 
     def _go_on(self, log: int) -> tuple[Recovered, WriteAheadLog] | None:
-        """Open a settled store as it is, without a new MANIFEST; None if its log must also stay as
-        it is.
+        """Open a settled store as it is, without a new MANIFEST; None if its log must stay.
 
         The first commit begins a new MANIFEST.  The last one's newest edit may not be durable, if
         its writer was killed.  If a power cut takes it away, the state before it is whole, and its

@@ -32,8 +32,7 @@ _MEMTABLES = 2
 
 
 class NotYet(Exception):
-    """The state that was read must not be shown: a part of it has not happened yet, or may be
-    removed."""
+    """The state must not be shown: a part of it has not happened yet, or may be removed."""
 
 
 class Bound:
@@ -185,7 +184,7 @@ class StoreTail:
                 needed.append(parsed[0])
         oldest = self._manifest.state.log_number
         if oldest > 0 and oldest not in needed and oldest not in held:
-            raise ReadAgain  # its writer has continued meanwhile, or the log is missing
+            raise ReadAgain  # its writer has continued since, or the log is missing
         for number in sorted(set(needed) - set(held)):
             if held and number < held[-1]:
                 raise ReadAgain

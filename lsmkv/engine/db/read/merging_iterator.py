@@ -78,8 +78,7 @@ class _Source:
         return True
 
     def coming_run(self) -> DeletionRun | None:
-        """The run of deletions that comes next, perhaps after a few deletions that it also
-        holds."""
+        """The next run of deletions, perhaps after a few deletions that it also holds."""
         if self._run is not None or self._back:
             return self._run
         at = self._place

@@ -60,7 +60,7 @@ class EmptyRanges:
     def __init__(self, order: KeyOrder, shortest: i64 = SHORTEST) -> None:
         self._order = order
         self._known: list[EmptyRange] = []  # ascending; between two there may be a key
-        self._searches: list[list[bytes]] = []  # for each, the keys that were put meanwhile
+        self._searches: list[list[bytes]] = []  # for each, the keys that were put since
         self.shortest: i64 = shortest
         """After so many empty reads a scan begins a range; one that saves fewer is forgotten."""
         self.active = False

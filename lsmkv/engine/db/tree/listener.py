@@ -31,8 +31,7 @@ class CallListener:
         raise NotImplementedError
 
     def wrote(self, operations: list[Operation], started: int) -> None:
-        """Called after a batch was written, or was left to the call that this one has
-        interrupted."""
+        """Called after a batch was written, or was left to the interrupted call."""
         raise NotImplementedError
 
     def sought(self, key: bytes, started: int, value: bytes | None) -> None:

@@ -28,8 +28,7 @@ class Manifest:
         self.last_sequence = 0
         self.compact_pointers: dict[int, bytes] = {}
         self.levels: list[dict[int, FileMetaData]] = [{} for _ in range(NUM_LEVELS)]
-        """The files of each level, by number: seven levels, or more in a store written by
-        goleveldb."""
+        """The files of each level, by number: seven levels, or more in a store of goleveldb."""
         self.tail: LogDamage | None = None
         """The bad bytes after the last good record, if there are any."""
         self.end = 0

@@ -211,7 +211,7 @@ class MemTable:
         # A read may enter the buffer now.  Its lists no longer change.
         if buffer is not None and buffer.keys:
             tagged = buffer.tagged_values(BytesWriter())
-            if self._order is None and _rise(buffer.keys):  # as keys do that begin with the time
+            if self._order is None and _rise(buffer.keys):  # for example time-prefixed keys
                 yield buffer.keys, tagged
                 return
             newest = dict(zip(buffer.keys, tagged, strict=True))

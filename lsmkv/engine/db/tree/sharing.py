@@ -45,8 +45,7 @@ class Sharing:
         """
 
     def begin(self, operations: list[Operation], sequence: int) -> bytes | None:
-        """Announce a batch that is about to go into the log, its first operation with that
-        sequence.
+        """Announce a batch that will go into the log, its first operation with that sequence.
 
         Returns the batch's record if it is known, else None.  Called under the writers' lock;
         :meth:`publish` or :meth:`withdraw` follows.
@@ -67,8 +66,7 @@ class Sharing:
                 lock.release()
 
     def withdraw(self) -> None:
-        """Withdraw the batch that was begun: the log does not hold it, and another one may get its
-        sequences.
+        """Withdraw the batch that was begun; another one may get its sequences.
 
         Called under the writers' lock.
         """
@@ -83,8 +81,7 @@ class Sharing:
         return False
 
     def is_log_leased(self, number: int) -> bool:
-        """Return True if another process may need the log of that number, which this one does not
-        need."""
+        """True if another process may need the log of that number, which this one does not need."""
         return False
 
     def counted(self) -> list[tuple[int, str, list[int]]]:

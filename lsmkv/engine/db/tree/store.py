@@ -86,8 +86,7 @@ class ReadView:
         self.samples: ReadSamples | None = None
         """Counts the pairs that an iterator reads."""
         self.ranges: EmptyRanges | None = None
-        """Ranges known to be empty in this view; None if it is not the view that the store
-        shows."""
+        """Ranges known to be empty in this view; None if the store shows another view."""
 
     @property
     def sequence(self) -> int:

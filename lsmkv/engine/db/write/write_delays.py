@@ -1,5 +1,4 @@
-"""Delays of writers, after their write: so that background work keeps up, and readers make
-progress."""
+"""Delays of writers, after their write, for background work to keep up and readers to go on."""
 
 from __future__ import annotations
 

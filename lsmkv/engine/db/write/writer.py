@@ -14,9 +14,8 @@ delay        a write that background work cannot keep up with is delayed    ``wr
 
 The leader holds the writers' lock.  It owns the log, the sequences and the content of the memtable;
 the store's lock is taken inside it, and only for the moments in which readers are to see something
-new.  A nested call, for example of a signal handler, leaves its batch in the queue
-(``store_lock.py``).  The log files are for ``log_rotation.py``.  (Source: LevelDB,
-``DBImpl::Write``.)
+new.  A nested call, as by a signal handler, leaves its batch in the queue (``store_lock.py``).
+The log files are for ``log_rotation.py``.  (Source: LevelDB, ``DBImpl::Write``.)
 """
 
 from __future__ import annotations
@@ -66,8 +65,7 @@ class Writer(WritePath):
         """Thread of each ingest under way, and a lock that is held until its end."""
         self._closed = False
         self.successor: Callable[[], WritePath] | None = None
-        """Returns the writer to use after :meth:`close`, if another process takes the store
-        over."""
+        """Returns the writer to use after :meth:`close`, if another process takes over."""
         comparator = store.comparator.user_comparator
         self._probe = None if equal_means_identical(comparator) else comparator.compare
 
@@ -175,8 +173,7 @@ class Writer(WritePath):
     # Beyond the tour: nested calls, a store that was handed over, and the other calls of a store
 
     def _must_not_wait(self, contended: bool) -> bool:
-        """Return True if this is a nested call that must not wait for the locks: a cheap look
-        first."""
+        """True if this is a nested call that must not wait for the locks: a cheap look first."""
         lock = self._store.lock
         return (
             contended
@@ -197,8 +194,7 @@ class Writer(WritePath):
         writer.write(list(pending.operations), pending.sync)
 
     def _next_writer(self, error: ClosedError) -> WritePath:
-        """Return the path for writes since this writer was closed; raise the error if there is
-        none."""
+        """Return the path for writes after this one was closed, or raise the error."""
         if self.successor is None:
             raise error
         return self.successor()
