@@ -174,7 +174,7 @@ class OptionArguments(TableArguments, total=False):
     """``False`` writes no filters on the last level, which take most of the memory and save little
     where nearly all Gets find their key."""
     flush_prefix: Annotated[str | None, Checked("", text_or_none, leveldb="none", in_workers=True)]
-    """Keys that begin with this ASCII text are flushed to a table of their own. Where these keys
+    """Keys that begin with this ASCII text are flushed to a separate table. Where these keys
     grow with time, such a table overlaps no other, is not rewritten by compactions, and goes as a
     whole when ``db.delete_range`` takes its keys. Bytewise order only."""
     seek_compaction: Annotated[bool, Flag(True, leveldb="none")]

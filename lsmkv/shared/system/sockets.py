@@ -76,7 +76,7 @@ def new(kind: type[Socket] = Socket, fd: int | None = None) -> Any:
 
 
 def address_of(token: int, epoch: int) -> bytes:
-    """The name of an owner's socket, in the abstract namespace: no file, and gone with it."""
+    """The name of an owner's socket, in the abstract namespace: no file, and removed with it."""
     return b"\0lsmkv-%016x-%d" % (token, epoch)
 
 

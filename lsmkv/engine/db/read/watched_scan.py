@@ -1,7 +1,7 @@
 """A scan that steps over empty ranges, and finds them (:mod:`lsmkv.engine.db.tree.empty_ranges`).
 
-It reads the range of a scan in parts, from one empty range to the next, each with iterators of its
-own.  A long stretch without a pair becomes an empty range.
+It reads the range of a scan in parts, from one empty range to the next, each with its own
+iterators.  A long stretch without a pair becomes an empty range.
 """
 
 from __future__ import annotations

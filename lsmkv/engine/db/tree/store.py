@@ -175,8 +175,8 @@ class Store:
 
     ``lock`` guards the view, the sequences and the memtables' order; it is held for a few steps
     only, never across a read or write of a file, nor while waiting.  A thread that waits for a
-    change of state takes a ticket of ``changed``.  Writers exclude each other by a lock of their
-    own (``writer.py``), which is taken first where both are needed.
+    change of state takes a ticket of ``changed``.  Writers exclude each other by their own
+    lock (``writer.py``), which is taken first where both are needed.
     """
 
     def __init__(
