@@ -13,8 +13,8 @@ Everything begins at 0 with each owner, as the owner's own counters do.  While i
 falls: the counts of a member that has gone are kept.  An older release on either side hands over
 nothing, or takes nothing.
 
-Fast path: where nobody publishes, a Get does nothing for this; else it counts down to the next copy
-(:class:`~lsmkv.shared.following.CountedReader`).
+Fast path: if the owner does not publish, a Get does nothing for this; else it counts down to the
+next copy (:class:`~lsmkv.shared.following.CountedReader`).
 """
 
 from __future__ import annotations

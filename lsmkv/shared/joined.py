@@ -87,7 +87,7 @@ class Joined:
         ``hold`` takes a member's part of ``LOCK``, and is followed by an answer of the owner, which
         has the rest of it.
 
-        Raises ``ConnectionError`` if nobody listens, the owner has gone meanwhile, or another
+        Raises ``ConnectionError`` if no process listens, the owner has gone, or another
         thread has called :meth:`close`, and the error that the owner answers.
         """
         self._presence, page = self._connect(file, hold, self._patience_within(left))
@@ -220,7 +220,7 @@ class Joined:
         """A new connection; with the page, for the first one.  Caller defers signals."""
         try:
             return self._greeted(file, hold, patience)
-        except BlockingIOError as error:  # nobody accepts connections
+        except BlockingIOError as error:  # no process accepts connections
             raise silent(self._who, False) from error
         except PermissionError as error:  # the owner is another user's
             raise IOError(error.errno, error.strerror, self._path) from error

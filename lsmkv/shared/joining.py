@@ -14,10 +14,10 @@ state       found                                    what follows
 (joined)    an owner answers                         :class:`Member`
 (owned)     ``LOCK`` was free, and this process may  :class:`Owning`
             own the store
-NOBODY      nobody has an owner's part of ``LOCK``   an owner is started if this process does that;
+NOBODY      no process has the owner's part          an owner is started if this process does that;
                                                      after 30 s :class:`LockedError`; now
                                                      :class:`PermissionDeniedError` if this process
-                                                     may not write, and nobody reads the store
+                                                     may not write, and none reads the store
 SHARING     its holder shares the store, and does    it recovers the store, or closes it; after
             not answer                               30 s :class:`LockedError`
 ELSEWHERE   its holder answers, in another network   :class:`LockedError` now
@@ -423,7 +423,7 @@ class Entrance:
 
         Their page is found by its name, or by what the owner has noted of its members.  If it
         cannot be found, as by a process of another pid namespace, no member may still lease a
-        version of that epoch: it reads what nobody can update.  It has the page, and owns the store
+        version of that epoch: its view cannot be updated.  It has the page, and owns the store
         when it next needs an owner.  Members of earlier epochs know already.
         """
         if self._system.pages.end_page(file.members(), token) or file.is_over(epoch):

@@ -463,7 +463,7 @@ class Listener:
         return Error(f"the store is shared with the {what} {name!r}, not {given!r}")
 
     def _note_member(self, member: MemberConnection, request: int, ready: dict[str, Any]) -> None:
-        """Note where a member holds the page, before anybody answers to it."""
+        """Note where a member holds the page, before it is answered."""
         fd = ready.get("descriptor")
         if not member.welcome or not isinstance(fd, int):
             raise CorruptionError("a member has not sent its descriptor of the page")

@@ -9,7 +9,7 @@ wish.
 **When the owner goes**, or is killed, members go on with what they hold.  Each lease of a member is
 noted in the file ``SHARED``, by a lock that ends with the process, on a byte that stands for the
 lease's name, permit and deadline.  The next owner grants no name that is noted there until the note
-is gone or its deadline has passed; nobody needs to claim anything, or to notice.  While somebody
+is gone or its deadline has passed; no process has to claim anything.  While a caller
 waits for such a name, and only then, the owner looks fifty times a second.  A waiting caller asks
 the next owner again: the order of arrival begins again with it.  What threads of the old owner held
 ends with it: they can no longer write.

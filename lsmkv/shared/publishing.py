@@ -200,7 +200,7 @@ class Publishing(Sharing):
 def begin_publishing(system: System, directory: Directory, file: SharedFile) -> Publishing:
     """Begin an epoch; caller holds ``LOCK``.
 
-    The socket has its name before the file says which that is: nobody else can take it first.
+    The socket has its name before the file states it: no other process can take it first.
     """
     sockets: Any = system.sockets
     listening: list[Any] = []

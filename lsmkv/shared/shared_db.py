@@ -536,7 +536,7 @@ _FOR_EVER = 1e9
 
 
 def _checked_patience(value: object) -> float | None:
-    """A number of seconds above 0; None for what nobody lives to see."""
+    """A number of seconds above 0; None for a time beyond any practical limit."""
     if value is None:
         return None
     patience = seconds("patience", value)

@@ -1,7 +1,7 @@
 """Starts the process that owns a store for others: ``owner="process"``.
 
 :mod:`lsmkv.shared.owner_process` is what runs there.  Request and answer are pickled: both ends are
-this program's, and nobody else can write into the pipes.
+this program's, and no other process can write into the pipes.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ threads use it directly.  A member asks the owner for its place with a TURN, and
 turn has come, on a connection that it keeps for this alone.  TURN_OVER ends the turn, and so does
 the end of the connection, since a process has died or a thread was interrupted.
 
-**The word.**  Nobody asks the owner for anything while nobody has or wants a turn: the owner stores
-in a word of the page whose turns there are, one bit for each of 63 groups of keys, and all of them
-for a call that may be about any key.  A member looks at it before each attempt.  The top bit says
-that the owner has a queue at all; where it is missing, since the owner's release is older, there
-are turns within each process alone.  Members of such releases do not look at the word.
+**The word.**  No process asks the owner for anything while none has or wants a turn: the owner
+stores in a word of the page whose turns there are, one bit for each of 63 groups of keys, and all
+of them for a call that may be about any key.  A member looks at it before each attempt.  The top
+bit says that the owner has a queue at all; where it is missing, since the owner's release is older,
+there are turns within each process alone.  Members of such releases do not look at the word.
 
 **When the owner goes**, the queue begins again with the next one.  A caller that has had a turn
 then, or waited for one, makes another attempt.  Its turn, if it needs one, is that of the next

@@ -89,7 +89,7 @@ def _ask(directory: Directory, path: str, holder: int, ends: bool) -> OwnerStatu
     except (ConnectionError, OwnerGone):
         pass  # it closes the store, or has just begun to open it
     except Error:
-        pass  # an older release, which answers nobody but members; or it does not answer in time
+        pass  # an older release, which answers only members; or it does not answer in time
     finally:
         if joined is not None:
             joined.leave()

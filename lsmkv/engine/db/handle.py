@@ -102,7 +102,7 @@ class Handle:
             try:
                 deferred.deliver()
             except BaseException:
-                self._close()  # nobody gets the handle
+                self._close()  # no caller gets the handle
                 raise
 
     @staticmethod

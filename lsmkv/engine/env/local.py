@@ -269,8 +269,8 @@ class LocalDirectory(Descriptor, Directory):
         """A new descriptor of a regular file, opened with these flags.  Caller closes it, and
         defers signals.
 
-        With ``O_CREAT`` nobody but its user may open the file afterwards, nor those that could
-        write to it before.
+        With ``O_CREAT`` only its user may open the file afterwards, and those that could write
+        to it before.
         """
         return self._open(name, flags | _NOFOLLOW, bool(flags & os.O_CREAT))[0]
 

@@ -123,7 +123,8 @@ class MappedFile(RandomAccessFile):
 
     def __init__(self, file: LocalRandomAccessFile) -> None:
         """Take the place of an open file, which is closed: the mapping has its own
-        descriptor.  ``OSError`` or ``ValueError`` if it cannot be mapped; then ``file`` stays open."""
+        descriptor.  ``OSError`` or ``ValueError`` if it cannot be mapped; then ``file`` stays
+        open."""
         self.path = file.path
         self.size = file.size
         self.mapping = mmap.mmap(file.fileno(), file.size, access=mmap.ACCESS_READ)

@@ -314,7 +314,7 @@ def unpack_flock(answer: bytes) -> tuple[int, int, int, int]:
 def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
     """The error for a refused lock, with its holder if that can be found."""
     kind, pid = _asked(fd, ofd)
-    if kind == fcntl.F_UNLCK:  # released in the meantime, or nobody owns what members share
+    if kind == fcntl.F_UNLCK:  # released in the meantime, or no process owns what members share
         return LockedError(path, None, ofd and is_locked_from(fd, 0))
     if pid != -1:
         return LockedError(path, pid if pid > 0 else None)  # 0: in another pid namespace

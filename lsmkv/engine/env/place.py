@@ -63,7 +63,7 @@ def make_directories(path: str) -> str:
 
 
 def temporary_directory(prefix: str) -> str:
-    """A new directory where the system keeps temporary files.  Nobody removes it but its user."""
+    """A new directory where the system keeps temporary files.  Only its user removes it."""
     return tempfile.mkdtemp(prefix=prefix)
 
 

@@ -3,8 +3,8 @@
 It is the same page as in :mod:`lsmkv.shared.system.shared_page`, in POSIX shared memory.  Its name
 is made of the epoch's random number, which is in ``SHARED``: so the next owner finds the page
 without any help of the members, ends the epoch, and removes the name.  The owner hands a descriptor
-to each member, for reading only.  macOS lets nobody set the size of such memory twice, so it cannot
-be cut.
+to each member, for reading only.  macOS allows the size of such memory to be set only once, so it
+cannot be cut.
 
 A kill leaves the name, and 64 KB of memory, until the store is opened or destroyed the next time,
 or the machine starts again.
@@ -103,7 +103,7 @@ def end_page(_members: list[tuple[int, int]], token: int) -> bool:
         return False
     try:
         page = SharedPage(fd, True)
-    except (OSError, ValueError):  # its owner was killed before it was made, so nobody has it
+    except (OSError, ValueError):  # its owner was killed before it was made, so no process has it
         os.close(fd)
     else:
         page.words[SEQUENCE] = SUPERSEDED

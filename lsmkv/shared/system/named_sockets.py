@@ -71,7 +71,7 @@ class _Listening(Socket):
             try:
                 os.unlink(path)
             except OSError:
-                pass  # somebody has cleaned up
+                pass  # another program has removed it
         super().close()
 
     def close_in_child(self) -> None:
@@ -95,7 +95,7 @@ def listen(address: bytes) -> Any:
         made.setblocking(False)
         made.bind(address)
         made.path = address
-        os.chmod(address, 0o600)  # nobody can connect yet
+        os.chmod(address, 0o600)  # no process can connect yet
         made.listen(_BACKLOG)
     except BaseException:
         made.close()

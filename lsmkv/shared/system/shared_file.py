@@ -7,7 +7,7 @@ Its content is small and is written by the owner alone, by the holder of ``LOCK`
     16    fixed64   a random number: that of the epoch's page, and part of the socket's name
     24    fixed64   the owner's process id
     32    fixed64   1 once the owner answers; 0 while it recovers the store
-    40    fixed64   the owner's network namespace, without which nobody reaches its socket
+    40    fixed64   the owner's network namespace, without which its socket is out of reach
     48    fixed64   the file's device, and
     56    fixed64   its number there: a copy of it has others, and is not valid
     64    64 times  fixed64 epoch, fixed64 the last sequence that its owner has recovered
@@ -22,7 +22,7 @@ description (OFD), as that on ``LOCK`` is: it belongs to one descriptor and not 
 In the same way a process that reads on in a log leases it, and with it all later ones: the owner
 keeps each log if it, or an older one, is leased.  And a member that holds a lease with a name has a
 lock on a byte that stands for a number of that name and a moment, at which the lease ends: so the
-next owner knows that somebody has it, and until when.  A process that stores something in several
+next owner knows that it is held, and until when.  A process that stores something in several
 writes locks a byte for its number.  One more byte is locked by the member that starts a process to
 own the store.  A member that may own the store has a lock on a byte that stands for its release;
 and one to which the owner hands the store over has another one until it owns the store.
@@ -188,8 +188,8 @@ class SharedFile:
     def begin_epoch(self, reserve: Callable[[int, int], None] | None = None) -> Head:
         """Begin the next epoch, in the name of this process.  Caller holds ``LOCK``.
 
-        ``reserve`` gets the epoch's random number and the epoch before anybody else can read them;
-        if it raises ``OSError`` with ``EADDRINUSE``, another number is drawn.  Raises
+        ``reserve`` gets the epoch's random number and the epoch before any other process can read
+        them; if it raises ``OSError`` with ``EADDRINUSE``, another number is drawn.  Raises
         :class:`CorruptionError`, and changes nothing, if the file is not one of a shared store.
         """
         self._refuse_foreign()
@@ -204,7 +204,7 @@ class SharedFile:
         head = Head(epoch, token, os.getpid(), False, network_namespace())
         self._write_head(head)
         try:
-            self._write(os.urandom(_PROOF.size), _PROOFS_AT)  # before anybody looks for an owner
+            self._write(os.urandom(_PROOF.size), _PROOFS_AT)  # before any process looks
         except OSError:
             pass  # on a full disk: the owner asks the system who has the file open
         return head
@@ -503,7 +503,7 @@ class SharedFile:
 
 
 def _drawn(epoch: int, reserve: Callable[[int, int], None] | None) -> int:
-    """A random number that nobody else uses for that epoch."""
+    """A random number that no other store uses for that epoch."""
     while True:
         token = int.from_bytes(os.urandom(8), "little") >> 1
         try:

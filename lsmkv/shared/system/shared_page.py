@@ -1,8 +1,8 @@
 """The page of a shared store: words of memory that its owner writes and all its processes read.
 
 A page lies in a memory file without a name.  The owner hands it to each member with the member's
-connection, for reading only.  It is sealed: nobody can shorten it, so no process that has mapped it
-can be killed by a bus error.  It lives as long as a process has it open.
+connection, for reading only.  It is sealed: it cannot be shortened, so no process that has mapped
+it can be killed by a bus error.  It lives as long as a process has it open.
 
 =============  ====================================================================================
 word           what it is
@@ -153,7 +153,7 @@ def make_page(epoch: int, token: int) -> tuple[SharedPage, int]:
 
 
 def _sealed_memory(name: str, size: int) -> int:
-    """A descriptor of new memory of this user's, which nobody can make longer or shorter."""
+    """A descriptor of new memory of this user, whose size cannot be changed."""
     fd: int = linux.memfd_create(name, linux.MFD_CLOEXEC | linux.MFD_ALLOW_SEALING)
     try:
         os.ftruncate(fd, size)

@@ -125,8 +125,8 @@ def connect(
     prepare: Callable[[Any], None] = _nothing,
     check: Callable[[Any], None] = check_peer,
 ) -> Any:
-    """A socket that is connected to an owner; ``OSError``, ``ConnectionRefusedError`` if nobody
-    listens.
+    """A socket that is connected to an owner; ``OSError``, ``ConnectionRefusedError`` if no
+    process listens.
 
     This call and each later one wait for so many seconds at most, and raise ``BlockingIOError``.
     ``prepare`` and ``check`` are this system's, before it is connected and after that.

@@ -3,8 +3,8 @@ tables of the next level.
 
 The background work picks the tables under the store's lock (:mod:`lsmkv.engine.db.compact.picking`)
 and merges them here without it; a worker process merges in the same way.  Nothing here commits: the
-caller applies ``Compaction.edit`` to the version set.  A merge drops what no reader can see any
-more (:func:`~lsmkv.engine.db.tree.merge.live_entries`): versions that newer ones hide, and
+caller applies ``Compaction.edit`` to the version set.  A merge drops what no reader can still
+see (:func:`~lsmkv.engine.db.tree.merge.live_entries`): versions that newer ones hide, and
 deletions that have nothing left to hide on deeper levels.  (Source: LevelDB, ``db/db_impl.cc``,
 ``doc/impl.md``.)
 """

@@ -1,9 +1,9 @@
 """Named leases: locks with names, which the holder of a store grants in the order of arrival.
 
-They exclude nobody from the store.  They are for programs that agree on a name: a cache computes a
-value once, or keeps other callers out of a ``with`` block.  :class:`NamedLeases` is the queue of
-one store, at the process that has it open for writing; :class:`NamedLease` is what a caller holds.
-``lsmkv/shared/named_leases.py`` is what the members of a shared store also need.
+They do not restrict access to the store.  They are for programs that agree on a name: a cache
+computes a value once, or keeps other callers out of a ``with`` block.  :class:`NamedLeases` is the
+queue of one store, at the process that has it open for writing; :class:`NamedLease` is what a
+caller holds.  ``lsmkv/shared/named_leases.py`` is what the members of a shared store also need.
 
 **The contract.**
 
@@ -27,7 +27,7 @@ close one: the search begins with its wish, and costs nothing to those that hold
 counts that its own caller is going to release, for example a ``with`` block.  One that any thread
 may release does not.  Left out: cycles through the leases of two stores, and through other locks.
 
-No lock is held while somebody waits or is answered.  A signal handler or finalizer may release a
+No lock is held while a caller waits or is answered.  A signal handler or finalizer may release a
 lease; it may not take one, since its own thread may be in the middle of this.
 
 **Interrupts.**  Taking and releasing are sections in which signals wait (``util/signals.py``); only

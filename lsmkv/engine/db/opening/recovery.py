@@ -459,7 +459,7 @@ class Recovery:
     def _open_log(self, number: int) -> WriteAheadLog | None:
         """The log that was read last, to be continued after its last record.
 
-        None if it has other names: it may be somebody else's file.
+        None if it has other names: it may be another program's file.
         """
         mapped = self.options.mapped_log
         try:

@@ -118,7 +118,7 @@ class BaseIterator:
         return self._scan
 
     def _store_closed(self) -> ClosedError:
-        """The error of a call after the store was closed, or left behind by a fork."""
+        """The error of a call after the store was closed, or inherited through a fork."""
         store = self._store
         if store is not None and store.forked:
             return ForkedError("the iterator was opened before a fork")

@@ -232,7 +232,7 @@ class MergingIterator(InternalIterator):
 
         The source with the next key gives all pairs before the next key of the second source, and
         is put back into the queue.  That costs one comparison a pair while one source has several
-        keys in a row, and one more for each source that it is moved behind.  It is slow only if a
+        keys in a row, and one more for each source that it is moved past.  It is slow only if a
         dozen sources alternate.
         """
         queue = self._queue

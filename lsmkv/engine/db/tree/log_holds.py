@@ -1,6 +1,7 @@
 """The logs that iterators over committed batches still need: :class:`LogHolds`.
 
-A log is obsolete once a table has its writes, and is removed then, unless somebody reads on in it.
+A log is obsolete once a table has its writes; it is then removed, unless an iterator still reads
+it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class LogHold:
 class LogHolds:
     """The holds of one store, each as long as its iterator lives.  Any thread may call any method.
 
-    Fast path: a store that nobody follows has an empty list.
+    Fast path: a store without such iterators has an empty list.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """The interface by which a store reports its writes to waiting callers and to other processes.
 
-``Store.sharing`` is None until somebody waits, or while the store is not shared.  A class derived
+``Store.sharing`` is None until a caller waits, or while the store is not shared.  A class derived
 from :class:`Sharing` publishes the store to other processes (:mod:`lsmkv.shared`).  The engine
 knows no more of it than this.
 
