@@ -272,7 +272,7 @@ class Ingestion:
     def _write(self, progress: Progress | None) -> None:
         """Write tables of all sources, every entry with the reserved sequence."""
         if self._sequence >= MAX_SEQUENCE:
-            raise Error("the store has used up its 2^56 sequence numbers")
+            raise Error("sequence numbers exhausted: a store has 2^56 of them")
         self._reads = ReadCounters()
         tag = pack(b"", self._sequence, KIND_VALUE)
         latest = len(self._paths)  # the place of the file that wins over all others

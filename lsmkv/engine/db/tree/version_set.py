@@ -73,7 +73,7 @@ class VersionSet:
         """A number that no file ever had.  Any thread may call this."""
         number: int = next(self._free_numbers, 0)
         if number == 0:  # in a hostile directory: no MANIFEST may hold more
-            raise Error("the store has used up its 2^63 file numbers")
+            raise Error("file numbers exhausted: a store has 2^63 of them")
         return number
 
     @property

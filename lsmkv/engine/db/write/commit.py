@@ -80,7 +80,7 @@ class Commit:
         store = self._store
         sequence = store.versions.last_sequence + 1
         if sequence + len(operations) > MAX_SEQUENCE:
-            batch.finish(Error("sequence numbers exhausted: the store has had 2^56 writes"))
+            batch.finish(Error("sequence numbers exhausted: a store has 2^56 of them"))
             return
         log = self._logs.current
         self._first_sequence = sequence
