@@ -88,7 +88,7 @@ LRUCache = BlockCache
 """The block cache, under the name that stands for it in older programs."""
 
 COMPILED: bool = not _coding.__file__.endswith(".py")
-"""Whether the engine runs as compiled by mypyc; the same source either way."""
+"""True if the engine runs as compiled by mypyc; the same source either way."""
 
 __all__ = [
     "Batches",

@@ -96,7 +96,7 @@ def open(
     set wherever ``r`` is (``0o640`` gives ``rwxr-x---``).  The owner gets all three bits, and the
     process's umask applies.  A directory that exists keeps its mode.
 
-    With ``shared`` other processes may have the store open too: it is a
+    With ``shared`` other processes may also have the store open: it is a
     :class:`~lsmkv.SharedDB` (``'r'`` joins it as well, and refuses writes).
 
     ``options`` are the keywords of :class:`lsmkv.DB`, except those that the flag decides.
@@ -130,7 +130,7 @@ def open(
         except NotFoundError as error:
             if not where:
                 raise
-            reason = f"no database here, and {flag=} makes none: flag='c' does"
+            reason = f"no database here, and {flag=} does not create one: flag='c' does"
             raise NotFoundError(errno.ENOENT, reason, error.filename or where) from None
     if flag == "n" and not in_memory:
         make_options(**options)  # before the old store is removed, since DB would refuse it after
@@ -202,7 +202,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
 
     @property
     def read_only(self) -> bool:
-        """Whether writes are refused, because it was opened with ``'r'``.
+        """True if writes are refused, because it was opened with ``'r'``.
 
         >>> with open(":memory:", "n") as m:
         ...     m.read_only, KeyValueMapping(m.db, read_only=True).read_only
@@ -233,7 +233,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         return self._db.get(_encode(key, "key"), default)
 
     def __contains__(self, key: object) -> bool:
-        """Whether ``key`` is there.  Costs what ``DB.get`` costs, or less."""
+        """Return True if ``key`` exists.  Costs what ``DB.get`` costs, or less."""
         return _encode(key, "key") in self._db
 
     def __iter__(self) -> Iterator[bytes]:
@@ -253,7 +253,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
             return sum(1 for _ in keys)
 
     def __bool__(self) -> bool:
-        """Whether there is a key; reads only the first."""
+        """Return True if there is a key; reads only the first."""
         with self._db.iterator(include_value=False) as keys:
             return any(True for _ in keys)
 
@@ -424,7 +424,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
 
     @property
     def closed(self) -> bool:
-        """Whether the store was closed."""
+        """True if the store was closed."""
         return self._db.closed
 
     def close(self) -> None:
@@ -466,7 +466,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
     def _replace(
         self, key: bytes, function: Callable[[bytes | None], bytes | None]
     ) -> bytes | None:
-        """What ``key`` had; it gets the function's result on that: see ``DB.update``.
+        """Return the old value of ``key``, and set the function's result: see ``DB.update``.
 
         A nested call, by a signal handler or finalizer, cannot wait for its turn: it reads, and
         leaves its write to the call that it interrupts.
@@ -503,7 +503,7 @@ class _View(MappingView):
         self._store = mapping
 
     def __bool__(self) -> bool:
-        """Whether there is an entry; does not count them."""
+        """Return True if there is an entry; does not count them."""
         return bool(self._store)
 
 
@@ -528,7 +528,7 @@ class Keys(_View, KeysView[bytes]):
         return reversed(self._store)
 
     def __contains__(self, key: object) -> bool:
-        """Whether the mapping has ``key``.  Costs a lookup."""
+        """Return True if the mapping has ``key``.  Costs a lookup."""
         return key in self._store
 
 
@@ -552,7 +552,7 @@ class Values(_View, ValuesView[bytes]):
         return self._store.db.iterator(include_key=False, reverse=True)
 
     def __contains__(self, value: object) -> bool:
-        """Whether a key has ``value``.  O(n): reads until it is found."""
+        """Return True if a key has ``value``.  O(n): reads until it is found."""
         wanted = _comparable(value)
         with self._store.db.iterator(include_key=False, fill_cache=False) as values:
             return any(value == wanted for value in values)
@@ -579,7 +579,7 @@ class Items(_View, ItemsView[bytes, bytes]):
         return self._store.db.iterator(reverse=True)
 
     def __contains__(self, item: object) -> bool:
-        """Whether ``item`` is a key and its value.  Costs a lookup."""
+        """Return True if ``item`` is a key and its value.  Costs a lookup."""
         if not isinstance(item, tuple) or len(item) != 2:
             return False
         value = self._store.get(item[0])
@@ -595,7 +595,7 @@ def _encode(text: object, what: str) -> bytes:
 
 
 def _removed(value: bytes, old: bytes | None) -> bytes | None:
-    """What stays of a key that is to be removed if it has this value."""
+    """Return what remains of a key that is to be removed if it has this value."""
     return None if old == value else old
 
 

@@ -477,8 +477,8 @@ class Snapshot(_Reading, prefixed.PrefixedSnapshot):
 def destroy_db(name: str | bytes | os.PathLike[str]) -> None:
     """Remove the store in directory ``name`` with all its files; no error if there is none.
 
-    Other files stay, and then the directory does, too.  Raises :class:`IOError` if the store is in
-    use.  Cost: one removal per file.
+    If there are other files, they stay, and so does the directory.  Raises :class:`IOError` if the
+    store is in use.  Cost: one removal per file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:

@@ -10,7 +10,7 @@
 [(b'k', b'v')]
 
 Names and arguments are those of :class:`lsmkv.DB`, and so are costs and errors.  Calls run in a few
-threads of the store's own (:mod:`lsmkv.aio.threads`).  A call costs a trip to such a thread and
+threads of the store (:mod:`lsmkv.aio.threads`).  A call costs a trip to such a thread and
 back: tens of microseconds on top of its work.  So for many keys prefer ``multi_get``, a batch, or
 an iterator, which fetches a chunk per trip.
 

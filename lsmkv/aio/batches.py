@@ -15,7 +15,7 @@ from lsmkv.engine.errors import ClosedError
 from lsmkv.engine.util.copying import refuse_copy
 
 _MOST: Final = 256
-"""Batches that a trip to a thread brings."""
+"""Batches fetched by one trip to a thread."""
 _MOST_OPERATIONS: Final = 4096
 """A trip ends once its batches have so many operations."""
 
@@ -64,12 +64,12 @@ class Batches(Closing):
 
     @property
     def closed(self) -> bool:
-        """Whether the iterator was closed."""
+        """True if the iterator was closed."""
         return self._closed
 
     async def close(self) -> None:
-        """Keep no log any more; a step that waits raises :class:`~lsmkv.ClosedError`, at the next
-        write at the latest.
+        """Release the logs; a step that waits raises :class:`~lsmkv.ClosedError`, at the next write
+        at the latest.
 
         >>> import asyncio
         >>> from lsmkv import aio

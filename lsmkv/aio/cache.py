@@ -138,7 +138,7 @@ class Cache(Opened[_cache.Cache]):
 
     @property
     def codec(self) -> Codec:
-        """What turns values into bytes."""
+        """The codec that turns values into bytes."""
         return self._opened()[1].codec
 
     @property
@@ -148,7 +148,7 @@ class Cache(Opened[_cache.Cache]):
 
     @property
     def eviction_policy(self) -> str:
-        """Which entries are evicted first."""
+        """The policy that selects the entries to evict."""
         return self._opened()[1].eviction_policy
 
     @property
@@ -187,7 +187,7 @@ class Cache(Opened[_cache.Cache]):
         """
 
     async def contains(self, key: Any) -> bool:
-        """Whether there is an entry: ``key in cache``, which cannot be awaited."""
+        """Return True if there is an entry: ``key in cache``, which cannot be awaited."""
         threads, cache = self._opened()
         return await threads.run(cache.__contains__, key)
 
@@ -257,7 +257,7 @@ class Cache(Opened[_cache.Cache]):
 
     @forwarded(_cache.Cache.check, long=True)
     def check(self) -> None:
-        """What is wrong with the cache: :meth:`lsmkv.Cache.check`."""
+        """Check the cache, and return the errors found: :meth:`lsmkv.Cache.check`."""
 
     @forwarded(_cache.Cache.__len__)
     def count(self) -> None:
@@ -338,8 +338,8 @@ class Cache(Opened[_cache.Cache]):
     ) -> AsyncIterator[None]:
         """An ``async with`` block that no other caller is in: :meth:`lsmkv.Cache.transact`.
 
-        Tasks get in one after the other, too; a block inside a block of the same task waits for
-        nobody.
+        Tasks also get in one after the other; a block inside a block of the same task does not
+        wait.
 
         >>> import asyncio
         >>> async def main():

@@ -157,7 +157,7 @@ class DB(Opened[_db.DB], Readable, PrefixableDB):
 
     @property
     def recovery(self) -> RecoveryReport:
-        """What the opening left out of a damaged log: :attr:`lsmkv.DB.recovery`.
+        """Report of what the opening left out of a damaged log: :attr:`lsmkv.DB.recovery`.
 
         >>> import asyncio
         >>> async def main():

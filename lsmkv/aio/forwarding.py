@@ -1,7 +1,7 @@
 """Methods of :mod:`lsmkv.aio` that only pass their call on to a thread.
 
 Such a method has the arguments, defaults and types of a method of the engine, which is the one
-place where they are written.  What it has of its own is its docstring:
+place where they are written.  Only its docstring is separate:
 
 >>> from lsmkv.engine.db.db import DB
 >>> class Flushing:

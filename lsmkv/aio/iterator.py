@@ -25,7 +25,7 @@ CHUNK_BYTES = 1 << 20
 
 
 class Steps(Protocol):
-    """What is wrapped: an :class:`lsmkv.Iterator`, or the iterator of a shard set."""
+    """The wrapped iterator: an :class:`lsmkv.Iterator`, or the iterator of a shard set."""
 
     def next(self) -> Any:
         """The next entry."""
@@ -161,7 +161,7 @@ class Iterator(Closing, Generic[Entry_co]):
 
     @property
     def closed(self) -> bool:
-        """Whether the iterator or its store is closed."""
+        """True if the iterator or its store is closed."""
         return self._closed or self._threads.ended
 
     async def close(self) -> None:
@@ -194,7 +194,7 @@ class Iterator(Closing, Generic[Entry_co]):
     async def _trip(self, function: Callable[[], object]) -> None:
         """Run one of the functions below in a thread.  The caller holds the lock.
 
-        Its entries are kept if the caller is cancelled meanwhile.
+        Its entries are kept if the caller is cancelled during the trip.
         """
         self._refuse_if_closed()
         try:

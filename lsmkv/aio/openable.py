@@ -1,7 +1,7 @@
 """Opening and closing: what ``async with`` and ``await`` do.
 
 ``Iterator`` and ``Batches`` derive from :class:`Closing`; ``Snapshot`` from :class:`Openable`; and
-``DB``, ``Cache`` and ``Shards`` from :class:`Opened`, which have threads of their own.
+``DB``, ``Cache`` and ``Shards`` from :class:`Opened`, which have their own threads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Source(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed."""
+        """True if it is closed."""
         ...
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class Openable(Closing):
 
     @abstractmethod
     def _is_open(self) -> bool:
-        """Whether it is open."""
+        """True if it is open."""
 
     async def __aenter__(self) -> Self:
         """Open it, unless ``await`` has done so."""
@@ -78,7 +78,7 @@ class Opened(Openable, Generic[S]):
     _source: S | None = None
     _threads: CallThreads | None = None
     _site: CallSite | None = None
-    """Where it was made, which warnings of the opening show: it opens in another thread."""
+    """The call that made it, which warnings of the opening show: it opens in another thread."""
 
     async def open(self) -> Self:
         """Open it, as ``async with`` and ``await`` do.  A second call raises ``ValueError``.
@@ -99,7 +99,7 @@ class Opened(Openable, Generic[S]):
     async def close(self) -> None:
         """Close it and end its threads.  A second close has no effect.
 
-        New calls are refused at once.  Calls that were made before end first, save
+        New calls are refused immediately.  Calls that were made before end first, except
         ``compact_range``, which ends with :class:`~lsmkv.ClosedError`; then a store's log is
         synced.  If it is cancelled, it closes everything before the cancellation goes on.
         """
@@ -108,7 +108,7 @@ class Opened(Openable, Generic[S]):
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed, or not open yet."""
+        """True if it is closed, or not open yet."""
         threads, source = self._threads, self._source
         return source is None or source.closed or threads is None or threads.ended
 
@@ -122,7 +122,7 @@ class Opened(Openable, Generic[S]):
         return self._threads, self._source
 
     def _connections(self) -> int:
-        """How many calls may run at once."""
+        """Number of calls that may run at once."""
         return CALL_THREADS
 
     async def _open(self, threads: CallThreads) -> None:

@@ -23,7 +23,7 @@ from lsmkv.shards import shards as _shards
 T = TypeVar("T")
 
 Source = _db.DB | _snapshot.Snapshot | _prefixed.PrefixedDB[_db.DB] | _shards.Shards
-"""What is read."""
+"""The object that is read."""
 
 
 class Scannable(ABC):
@@ -85,8 +85,8 @@ class Scannable(ABC):
 
         The keywords are those of :meth:`lsmkv.DB.iterator`; one trip fetches at most ``chunk``
         entries, and about a megabyte.  A store's iterator sees the store as it is at its first
-        trip.  Wrong arguments raise at once: ``TypeError``, or ``ValueError`` for a ``chunk`` below
-        1 or a ``limit`` below 0.
+        trip.  Wrong arguments raise immediately: ``TypeError``, or ``ValueError`` for a ``chunk``
+        below 1 or a ``limit`` below 0.
         """
         return self._iterator(chunk, arguments)
 
@@ -141,6 +141,6 @@ class Readable(Scannable):
         return default if value is None else value
 
     async def contains(self, key: BytesLike) -> bool:
-        """Whether it has ``key``: ``key in db``, which cannot be awaited."""
+        """Return True if it has ``key``: ``key in db``, which cannot be awaited."""
         threads, source = self._opened()
         return await threads.run(source.__contains__, as_bytes(key, "key"))

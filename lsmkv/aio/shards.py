@@ -98,7 +98,7 @@ class Shards(Opened[_shards.Shards], Readable):
 
     @forwarded(_shards.Shards.explain, "key")
     def explain(self) -> None:
-        """How a Get works: :meth:`lsmkv.shards.Shards.explain`."""
+        """Explain how a Get works: :meth:`lsmkv.shards.Shards.explain`."""
 
     @forwarded(_shards.Shards.versions)
     def versions(self) -> None:
@@ -136,7 +136,7 @@ class Shards(Opened[_shards.Shards], Readable):
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed."""
+        """True if it is closed."""
         return self._threads is not None and self._threads.ended
 
     async def close(self) -> None:

@@ -81,7 +81,7 @@ class SharedDB(DB):
 
     @forwarded(_shared.SharedDB.leases)
     def leases(self) -> None:
-        """Who leases which versions of the store: :meth:`lsmkv.SharedDB.leases`.
+        """Report which processes lease which versions of the store: :meth:`lsmkv.SharedDB.leases`.
 
         >>> import asyncio, tempfile
         >>> async def main(place):

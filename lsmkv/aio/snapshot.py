@@ -56,7 +56,7 @@ class Snapshot(Openable, Readable):
 
     @property
     def closed(self) -> bool:
-        """Whether the snapshot is closed, or not taken yet."""
+        """True if the snapshot is closed, or not taken yet."""
         return self._snapshot is None
 
     async def open(self) -> Self:

@@ -34,7 +34,7 @@ class CallThreads:
 
     @property
     def ended(self) -> bool:
-        """Whether :meth:`end` was called."""
+        """True if :meth:`end` was called."""
         return self._end is not None
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -61,7 +61,7 @@ class CallThreads:
     def wait_for(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Begin a call that waits until something happens, or the store is closed.
 
-        Such calls have a thread of their own, one for all of them.
+        Such calls have a separate thread, one for all of them.
         """
         self._refuse_if_ended()
         with deferred:

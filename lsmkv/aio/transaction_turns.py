@@ -34,7 +34,7 @@ class _Call:
         self.active = True
 
     def is_inside(self, turns: Turns) -> bool:
-        """Whether this call, or one around it, is under way in the same store."""
+        """Return True if this call, or one around it, is running in the same store."""
         if self.active and self._turns.store == turns.store:
             return True
         return self._outer is not None and self._outer.is_inside(turns)

@@ -32,7 +32,7 @@ class ChangeWatch:
         """Wait for a write after ``sequence``, and return the last sequence.
 
         ``known`` is the last sequence that the caller knows of.  After so many ``seconds`` it
-        returns the last that anybody here knows of.
+        returns the last that this process knows of.
         """
         loop = asyncio.get_running_loop()
         until = None if seconds is None else loop.time() + seconds
@@ -56,6 +56,6 @@ class ChangeWatch:
 
 
 def _retrieve(call: asyncio.Future[int]) -> None:
-    """Nobody need know of the error of a wait whose task was cancelled."""
+    """Retrieve the error of a wait whose task was cancelled, so that asyncio does not report it."""
     if not call.cancelled():
         call.exception()

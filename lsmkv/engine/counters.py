@@ -3,7 +3,7 @@
 **A counter is declared here, in one place**: an attribute of :class:`StoreCounts`, or of
 :class:`LevelCounts` if it is kept by level, with its meaning below it.  The code that counts adds
 to it.  :class:`~lsmkv.Stats` and :class:`~lsmkv.LevelStats` derive from these two, so all of these
-have it at once: ``db.stats()``, its differences and ``to_dict``, ``lsmkv stats --json``,
+have it automatically: ``db.stats()``, its differences and ``to_dict``, ``lsmkv stats --json``,
 ``STATS.json``, and the metrics of ``db.metrics_text()``, whose help is the first sentence of the
 meaning.  ``tests/engine/test_counters.py`` follows every counter through all of them, and demands
 its row in ``docs/reference/api.md``.
@@ -28,7 +28,7 @@ NUM_LEVELS: Final = 7
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ReadCounters:
-    """What lookups and scans did to some tables, as a rule those of one level."""
+    """Counters of lookups and scans in one group of tables, as a rule those of one level."""
 
     def __init__(self) -> None:
         self.tables_asked = 0
@@ -50,7 +50,7 @@ class ReadCounters:
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # LevelStats derives from it
 class LevelCounts(ReadCounters):
-    """What is counted by level."""
+    """Counters that are kept for each level."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class LevelCounts(ReadCounters):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LookupCounts:
-    """What lookups and scans did, that is counted once for a store."""
+    """Counters of lookups and scans that are kept once for a store."""
 
     def __init__(self) -> None:
         self.gets = 0
@@ -82,7 +82,7 @@ class LookupCounts:
         self.gets_from_memory = 0
         """Gets that a memtable answered, with a value or with a deletion."""
         self.gets_from_rows = 0
-        """Gets that the row cache answered: their keys are asked for again and again."""
+        """Gets that the row cache answered: their keys are requested often."""
         self.iterators = 0
         """Iterators opened."""
         self.tables_opened = 0
@@ -101,7 +101,7 @@ class LookupCounts:
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # Stats derives from it
 class StoreCounts(LookupCounts):
-    """What is counted once for a store."""
+    """Counters that are kept once for a store."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class StoreCounts(LookupCounts):
         self.trivial_moves = 0
         """Files that moved down a level unchanged, in place of a compaction."""
         self.seek_compactions = 0
-        """Compactions and moves that lookups called for."""
+        """Compactions and moves that lookups triggered."""
         self.compaction_bytes_read = 0
         """Bytes of the tables that compactions read."""
         self.compaction_bytes_written = 0
@@ -147,12 +147,12 @@ class Counters(StoreCounts):
         self.levels = [LevelCounts() for _ in range(NUM_LEVELS)]
 
     def make_room(self, levels: int) -> None:
-        """Count for at least so many levels: a store of goleveldb's may have more than seven."""
+        """Count for at least so many levels: a store of goleveldb may have more than seven."""
         while len(self.levels) < levels:
             self.levels.append(LevelCounts())
 
     def count_flush(self, level: int, seconds: float, written: int) -> None:
-        """One more flush, to a table of ``level``."""
+        """Count one more flush, to a table of ``level``."""
         into = self.levels[level]
         self.flushes += 1
         into.flushes += 1
@@ -161,7 +161,7 @@ class Counters(StoreCounts):
         into.flush_seconds += seconds
 
     def count_compaction(self, level: int, seconds: float, read: int, written: int) -> None:
-        """One more compaction, into ``level``."""
+        """Count one more compaction, into ``level``."""
         into = self.levels[level]
         self.compactions += 1
         into.compactions += 1
@@ -194,8 +194,8 @@ READ_COUNTERS: Final = names_of(ReadCounters())
 
 
 def reads_of(counters: Counters) -> list[int]:
-    """What lookups and scans did: :data:`LOOKUP_COUNTERS`, then :data:`READ_COUNTERS` of each of
-    the levels 0 to 6."""
+    """Return the counters of lookups and scans: :data:`LOOKUP_COUNTERS`, then :data:`READ_COUNTERS`
+    of each of the levels 0 to 6."""
     found: list[int] = [getattr(counters, name) for name in LOOKUP_COUNTERS]
     for name in READ_COUNTERS:
         for level in range(NUM_LEVELS):
@@ -206,15 +206,15 @@ def reads_of(counters: Counters) -> list[int]:
 class BlockReads:
     """The reads of data blocks that are under way in this process: a hint, which no lock guards.
 
-    A thread that reads and decompresses a block lets other threads run meanwhile.  One that writes
+    A thread that reads and decompresses a block lets other threads run.  One that writes
     looks here, and gives way (``lsmkv/engine/db/write/writer.py``).
     """
 
     def __init__(self) -> None:
         self.under_way: i64 = 0
-        """How many there are now."""
+        """Number of block reads in progress."""
         self.ended: i64 = 0
-        """How many have ended."""
+        """Number of block reads that have ended."""
 
     def __enter__(self) -> None:
         self.under_way += 1

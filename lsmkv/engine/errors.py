@@ -208,7 +208,7 @@ class DeadlockError(Error, RuntimeError):
         super().__init__(self.waits)
 
     def __str__(self) -> str:
-        """Who waits for what, and who holds it."""
+        """Return the cycle of waits: each process, the name it waits for, and its holder."""
         pids = [pid for pid, _ in self.waits]
         holders = pids[1:] + pids[:1]
         parts = [
@@ -409,8 +409,8 @@ class NestedCallError(Error, RuntimeError):
 
 class OutcomeUnknownError(Error):
     """A write to a shared store has happened or not: its owner was lost before it answered, and
-    nobody else can tell.  Or the owner has read the request and does not answer in time: the write
-    has happened, or will, or never does.
+    no other process knows.  Or the owner has read the request and does not answer in time: the
+    write has happened, or will, or never does.
 
     Read the store to find out.  Other losses of an owner are not noticed: the call finds out itself
     what became of the write (:class:`lsmkv.SharedDB`).
@@ -507,7 +507,7 @@ _ERRNO_OF_CLASS: dict[type, int | None] = {
 
 
 def is_full_disk(error: OSError) -> bool:
-    """Whether a call failed because the file system is full or a quota is exhausted."""
+    """Return True if a call failed because the file system is full or a quota is exhausted."""
     return error.errno in _FULL_DISK
 
 

@@ -1,4 +1,4 @@
-"""The paths that modules had before they came into rooms: they lead to the same modules.
+"""Former paths of modules, under which they can still be imported.
 
 ``lsmkv.errors`` is ``lsmkv.engine.errors``.  Public classes and functions keep the path of their
 first release as their ``__module__``: pickles, tracebacks and alerts name them by it, and processes
@@ -52,7 +52,7 @@ def _changed(paths: dict[str, str], name: str) -> str | None:
 
 
 def present_path(name: str) -> str | None:
-    """Where a module of a former path is now; None for any other name."""
+    """Return the present path of a module with a former path; None for any other name."""
     return _changed(_PRESENT, name)
 
 
@@ -60,7 +60,7 @@ class FormerPaths:
     """Finds and loads modules by their former paths: the import system asks it first."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """What the import system needs to know of a module; None if its path is no former one."""
+        """Return the import spec of a module; None if its path is not a former one."""
         if not name.startswith("lsmkv.") or present_path(name) is None:
             return None
         loader: Any = self
@@ -75,7 +75,8 @@ class FormerPaths:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing: it has run.  The import system has replaced its spec by that of this path."""
+        """Do nothing: the module has already run.  The import system has replaced its spec by that
+        of this path."""
         spec = module.__spec__
         assert spec is not None
         module.__spec__ = spec.loader_state

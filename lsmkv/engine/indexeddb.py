@@ -470,7 +470,7 @@ def _scalar(kind: int, payload: bytes) -> object:
 
 
 def _text(payload: bytes) -> str:
-    """JavaScript's strings may contain halves of surrogate pairs; they are kept."""
+    """Decode a string of JavaScript; halves of surrogate pairs are kept."""
     return payload.decode("utf-16-be", "surrogatepass")
 
 

@@ -16,7 +16,7 @@ class LeasedName(NamedTuple):
     """
 
     name: str
-    """What the lease is for."""
+    """The name that the lease is for."""
     holders: tuple[int | None, ...]
     """The process ids of those who hold it; None for those to which an earlier owner of a shared
     store has granted it."""

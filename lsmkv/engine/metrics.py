@@ -66,7 +66,7 @@ def _measure(store: Measurable, name: str | None) -> Measured:
 
 
 def _published(path: str) -> Published | None:
-    """What a live owner publishes; None if there is none."""
+    """Return the published state of a live owner; None if there is none."""
     try:
         with LocalEnv().open_directory(path) as directory:
             owner = read_owner(directory)

@@ -29,7 +29,7 @@ class _CopiedByInit:
 
 def _counting(counts: StoreCounts | LevelCounts, after: str) -> Callable[[T], T]:
     """Makes the counters that a class inherits fields of the dataclass that it becomes, in their
-    order, ``after`` one of its own."""
+    order, ``after`` one of its own fields."""
 
     def decorate(cls: T) -> T:
         counters = {name: type(getattr(counts, name)).__name__ for name in names_of(counts)}
@@ -116,7 +116,7 @@ class Stats(StoreCounts, _CopiedByInit):
     memtable_bytes: int
     """Size of the memtables now, counted as for ``write_buffer_size``."""
     mapped_log: bool
-    """Whether the log is mapped into memory; for a read-only store, whether lsmkv would map it."""
+    """True if the log is mapped into memory; for a read-only store, True if lsmkv would map it."""
     compression: str
     """The codec of new tables, as ``compression=`` takes it; in a read-only store, a writer's, if
     the store is in a local directory."""
@@ -183,10 +183,10 @@ class Stats(StoreCounts, _CopiedByInit):
         return (self.blocks_read + self.block_cache_hits) / reads if reads else 0.0
 
     def __sub__(self, before: Stats) -> Stats:
-        """What happened since ``before``.
+        """Return the changes since ``before``.
 
-        Counters are the differences; what says how things stand (files and bytes of a level, bytes
-        in cache and memtables) is that of the later one.
+        Counters are the differences; fields of the current state (files and bytes of a level, bytes
+        in cache and memtables) are those of the later one.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -199,7 +199,7 @@ class Stats(StoreCounts, _CopiedByInit):
             _difference(later, earlier)
             for later, earlier in zip(self.levels, before.levels, strict=False)
         ]
-        levels += self.levels[len(levels) :]  # goleveldb has added a level meanwhile
+        levels += self.levels[len(levels) :]  # goleveldb has added a level since
         return replace(_difference(self, before), levels=tuple(levels))
 
     def __repr__(self) -> str:
@@ -263,7 +263,7 @@ class Stats(StoreCounts, _CopiedByInit):
         return f"{table(_HEADINGS, rows)}<p>{summary}</p>"
 
     def _log(self) -> str:
-        """How the log is written: a store that only reads does not know."""
+        """Return the way in which the log is written; empty if nothing was written."""
         if not self.log_writes:
             return ""
         return "; mapped" if self.mapped_log else "; written"
@@ -353,7 +353,7 @@ _HEADINGS = [*_LEVELS[:3], "", *_LEVELS[3:], *_FILTERS[1:]]
 """HTML column headings."""
 
 _COUNTED = frozenset({*names_of(LevelCounts()), *names_of(StoreCounts()), "filter_positives"})
-"""Fields that count what happened; the others say how things stand."""
+"""Fields that count events; the others describe the current state."""
 
 R = TypeVar("R", LevelStats, Stats)
 

@@ -25,11 +25,11 @@ class Operation(NamedTuple):
     key: bytes
     value: bytes | None
     start: int
-    """Where it begins in the record, with the byte of its kind."""
+    """Start in the record, at the byte of its kind."""
     key_end: int
-    """Where its key ends."""
+    """End of its key."""
     end: int
-    """Where it ends."""
+    """End of the operation."""
 
     @property
     def fields(self) -> tuple[Field, ...]:

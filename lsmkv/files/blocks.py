@@ -26,7 +26,7 @@ the metaindex, for example the properties that other engines write."""
 
 
 class BlockPlace(NamedTuple):
-    """Where a block lies in a table, and what it is.
+    """The location of a block in a table, and its kind.
 
     >>> place = BlockPlace(300, 4, "data")
     >>> place.handle, place.end
@@ -51,12 +51,12 @@ class BlockPlace(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the block's trailer ends in the file."""
+        """The end of the block's trailer in the file."""
         return self.offset + self.size + BLOCK_TRAILER_SIZE
 
 
 class EntrySpans(NamedTuple):
-    """Where the fields of an entry are in the plain block.
+    """The spans of an entry's fields in the plain block.
 
     >>> block = parse_block(bytes.fromhex("00 0102 61 0904 00000000 01000000"), "metaindex")
     >>> block.entries()[0].spans.value
@@ -83,26 +83,26 @@ class Entry(NamedTuple):
     """
 
     offset: int
-    """Where it begins in the plain block."""
+    """Start of the entry in the plain block."""
     shared: int
     """Bytes of its key that it shares with the previous key."""
     unshared_at: int
-    """Where the second length is."""
+    """Offset of the second length."""
     size_at: int
-    """Where the third length is."""
+    """Offset of the third length."""
     key_at: int
-    """Where the key delta is."""
+    """Offset of the key delta."""
     value_at: int
     end: int
     key: bytes
     """The complete key: an internal key, or a name in the metaindex."""
     value: bytes
     is_restart: bool
-    """Whether a restart point points to it."""
+    """True if a restart point points to it."""
 
     @property
     def spans(self) -> EntrySpans:
-        """Where each field is in the plain block."""
+        """The span of each field in the plain block."""
         return EntrySpans(
             Span(self.offset, self.unshared_at),
             Span(self.unshared_at, self.size_at),
@@ -137,7 +137,7 @@ class Trailer(NamedTuple):
     crc: int
     """The masked CRC-32C of the block as stored and the codec byte, as the file states it."""
     is_good: bool
-    """Whether that is the CRC of these bytes."""
+    """True if that is the CRC of these bytes."""
 
 
 class Block:
@@ -178,7 +178,7 @@ class Block:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file has all bytes of the block."""
+        """True if the file has all bytes of the block."""
         return len(self.stored) == self.place.size + BLOCK_TRAILER_SIZE
 
     @property
@@ -200,7 +200,7 @@ class Block:
 
     @property
     def damage(self) -> Damage | None:
-        """Why the content cannot be read; None if it can."""
+        """The reason for which the content cannot be read; None if it can."""
         try:
             self._open()
         except CorruptionError as error:
@@ -223,7 +223,8 @@ class Block:
 
     @property
     def entries_end(self) -> int:
-        """Where the entries end in the plain block, and the array of restart points begins."""
+        """The end of the entries in the plain block, which is the start of the array of restart
+        points."""
         try:
             return _entries_end(self._entries_block())
         except CorruptionError as error:
@@ -270,7 +271,7 @@ class Block:
         found: list[Entry] = []
         for part in self.walk():
             if isinstance(part, Damage):
-                _ = self.plain  # raises for an unknown codec, too
+                _ = self.plain  # also raises for an unknown codec
                 raise CorruptionError(part.reason, self._path, part.offset)
             found.append(part)
         return found
@@ -326,7 +327,7 @@ def parse_block(plain: bytes, kind: BlockKind) -> Block:
 
 
 def _entries_end(plain: bytes) -> int:
-    """Where the array of restart points begins; ``CorruptionError`` if there is none."""
+    """Return the start of the array of restart points; ``CorruptionError`` if there is none."""
     stated = decode_fixed32(plain, len(plain) - 4)
     if stated > (len(plain) - 4) // 4:
         points = count(stated, "restart point")

@@ -1,4 +1,4 @@
-r"""What ``export`` writes and ``import`` reads: JSON lines, and a raw format.
+r"""Formats of ``export`` and ``import``: JSON lines, and a raw format.
 
 **JSON lines.**  An object a line, ``{"key": "ant", "value": "six legs"}``, all in ASCII.  Bytes
 that are not valid UTF-8 are in fields of other names: :mod:`lsmkv.engine.util.json_fields`.  Other
@@ -58,7 +58,7 @@ class Format(StrEnum):
 def recognize(stream: BinaryIO) -> tuple[Format, Iterator[Record]]:
     """The format of a file, and its records.
 
-    The records raise ``ValueError`` for a line that is none, and ``CorruptionError`` for a damaged
+    The records raise ``ValueError`` for an invalid line, and ``CorruptionError`` for a damaged
     frame; both say where.
     """
     head = stream.readline(len(RAW_HEADER))
@@ -154,7 +154,7 @@ def _checked(content: bytes) -> bytes:
 
 def _check_crc(crc: int, content: bytes) -> None:
     if crc32c(content) != crc:
-        raise CorruptionError("the checksum does not fit")
+        raise CorruptionError("checksum mismatch")
 
 
 def _read_frame_head(file: BinaryIO) -> tuple[int, int, bytes]:

@@ -52,7 +52,7 @@ class FuseShape(NamedTuple):
     segments: int
     """Segments in which a key's first slot may be; ``arity - 1`` more follow."""
     seed: int
-    """How many attempts to build the filter had failed."""
+    """Number of failed attempts to build the filter."""
 
     @property
     def slots(self) -> int:
@@ -123,7 +123,7 @@ class Filter(NamedTuple):
 
     @property
     def kind(self) -> FilterKind:
-        """What it covers: a block, a table, or the prefixes of a table's keys."""
+        """The extent that it covers: a block, a table, or the prefixes of a table's keys."""
         if self.extractor:
             return "prefix"
         return "table" if self.first is None else "block"
@@ -135,11 +135,11 @@ class Filter(NamedTuple):
 
     @property
     def is_leveldbs(self) -> bool:
-        """Whether it is one of LevelDB's Bloom filters."""
+        """True if it is one of LevelDB's Bloom filters."""
         return self.policy_name == BLOOM_NAME
 
     def covers(self, offset: int) -> bool:
-        """Whether it covers the data block at an offset of the file."""
+        """Return True if it covers the data block at an offset of the file."""
         if self.first is None or self.last is None:
             return True
         return self.first <= offset <= self.last
@@ -154,7 +154,7 @@ class Filter(NamedTuple):
 
     @property
     def is_bloom(self) -> bool:
-        """Whether it consists of bits and a number of probes, at most 30."""
+        """True if it consists of bits and a number of probes, at most 30."""
         names = (BLOOM_NAME, BLOOM64_NAME, FUSE_NAME)  # a small fuse filter is a Bloom filter
         return self.policy_name in names and len(self.data) >= 2 and self.data[-1] <= MAX_PROBES
 
@@ -215,7 +215,7 @@ class Filter(NamedTuple):
 
     @property
     def knows_members(self) -> bool:
-        """Whether :meth:`member` has an answer: not for the filter of a custom prefix extractor,
+        """True if :meth:`member` has an answer: not for the filter of a custom prefix extractor,
         which only its program has."""
         return not self.extractor or own_extractor(self._extractor_name) is not None
 
@@ -233,14 +233,14 @@ class Filter(NamedTuple):
 
 
 class FilterLayout(NamedTuple):
-    """Where the filters are in a block of LevelDB's filters.
+    """The layout of a block of LevelDB's filters.
 
     >>> len(parse_filter_block(bytes.fromhex("00000000 0b")).bounds)
     0
     """
 
     array: int
-    """Where the offsets of the filters begin in the block."""
+    """Start of the array of the filters' offsets in the block."""
     bounds: tuple[Span, ...]
     """The filters, by number: filter *i* is for the data blocks that begin in the *i*-th
     ``2**base_lg`` bytes of the file."""

@@ -27,7 +27,7 @@ class InternalKey(NamedTuple):
 
     @property
     def is_valid(self) -> bool:
-        """Whether it is an internal key."""
+        """True if it is an internal key."""
         return self.sequence is not None
 
 
@@ -61,7 +61,7 @@ def make_key(user_key: bytes, sequence: int, kind: int = KIND_VALUE) -> bytes:
 
 
 class BlockHandle(NamedTuple):
-    """Where a block lies: its offset, and its size without the trailer of five bytes.
+    """The location of a block: its offset, and its size without the trailer of five bytes.
 
     >>> BlockHandle(300, 4).size
     4

@@ -49,18 +49,18 @@ class Fragment(NamedTuple):
     stored: bytes
     """All of its bytes: header and data."""
     damage: Damage | None
-    """What is wrong with ``bad`` bytes, such as a checksum mismatch; None for all others."""
+    """The damage of ``bad`` bytes, such as a checksum mismatch; None for all others."""
     ends_log: bool = False
-    """Whether everything that follows belongs to the same, partly written record."""
+    """True if everything that follows belongs to the same, partly written record."""
 
     @property
     def is_good(self) -> bool:
-        """Whether it is a fragment of a record whose CRC is right."""
+        """True if it is a fragment of a record whose CRC is right."""
         return self.kind in _KINDS[1:]
 
     @property
     def end(self) -> int:
-        """Where it ends in the file."""
+        """The end in the file."""
         return self.offset + len(self.stored)
 
     @property
@@ -88,9 +88,9 @@ class LogRecord(NamedTuple):
     """
 
     offset: int
-    """Where its first fragment begins in the file."""
+    """Start of its first fragment in the file."""
     end: int
-    """Where its last fragment ends."""
+    """End of its last fragment."""
     payload: bytes
 
     @property
@@ -100,16 +100,16 @@ class LogRecord(NamedTuple):
 
 
 class LogEnd(NamedTuple):
-    """Where a log ends.
+    """The end of a log.
 
     >>> Log(bytes(100)).ending()
     LogEnd(last=-1, end=0, damage=None)
     """
 
     last: int
-    """Where the last good record begins; -1 if there is none."""
+    """Start of the last good record; -1 if there is none."""
     end: int
-    """Where the last good record ends; 0 if there is none."""
+    """End of the last good record; 0 if there is none."""
     damage: Damage | None
     """The bytes after it that are not a record; of kind ``torn`` if they may be a write that was
     cut short.  None if nothing follows but space for more records."""
@@ -187,7 +187,7 @@ class Log(OpenFile):
                 raise CorruptionError(part.reason, self.path, part.offset)
 
     def ending(self) -> LogEnd:
-        """Where the last good record is, and what follows it.  O(size of the file)."""
+        """Return the last good record, and what follows it.  O(size of the file)."""
         last, end = -1, 0
         damage: Damage | None = None
         for part in self.walk():

@@ -61,9 +61,9 @@ class Edit(NamedTuple):
     """
 
     offset: int
-    """Where its first fragment begins in the file."""
+    """Start of its first fragment in the file."""
     end: int
-    """Where its last fragment ends."""
+    """End of its last fragment."""
     payload: bytes
     """The bytes of the record."""
     comparator: str | None
@@ -74,7 +74,7 @@ class Edit(NamedTuple):
     next_file_number: int | None
     last_sequence: int | None
     compact_pointers: tuple[tuple[int, InternalKey], ...]
-    """Where the next compaction of each level begins."""
+    """The key at which the next compaction of each level begins."""
     deleted_files: tuple[tuple[int, int], ...]
     """The level and the number of each, in this order."""
     new_files: tuple[tuple[int, TableFile], ...]
@@ -227,7 +227,7 @@ class VersionBuilder:
         return self._counters._replace(levels=tuple(map(tuple, levels)))
 
     def __contains__(self, at: tuple[int, int]) -> bool:
-        """Whether a level has the table with a number."""
+        """Return True if a level has the table with a number."""
         return at in self._files
 
     def __len__(self) -> int:

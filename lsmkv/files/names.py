@@ -31,7 +31,7 @@ FileKind = Literal[
     "trace",
     "shared",
 ]
-"""What a file of a store is."""
+"""The kind of a store's file."""
 
 _NUMBERED: Final[dict[FileKind, Callable[[int], str]]] = {
     "log": log_name,

@@ -34,8 +34,8 @@ class Order(Protocol):
 def key_order(order: Order | str) -> Callable[[bytes], Any]:
     """A function that makes sort keys from user keys; keys that a store calls equal get equal ones.
 
-    ``order`` is a comparator, or the name of one of lsmkv's.  Raises ``ValueError`` for any
-    other name.  Costs nothing bytewise: a key is its own sort key.
+    ``order`` is a comparator, or the name of one that lsmkv provides.  Raises ``ValueError`` for
+    any other name.  Costs nothing bytewise: a key is its own sort key.
 
     >>> sorted([b"a", b"b"], key=key_order("leveldb.ReverseBytewiseComparator"))
     [b'b', b'a']

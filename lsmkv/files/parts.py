@@ -1,4 +1,4 @@
-"""What all readers have in common: damage, spans and fields, as plain data."""
+"""Common parts of all readers: damage, spans and fields, as plain data."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Damage(NamedTuple):
 
     kind: DamageKind
     offset: int
-    """Where the record or the block begins in the file, or the damaged bytes of a log."""
+    """Start of the record or the block in the file, or of the damaged bytes of a log."""
     size: int
     """The size of that record or block, or of that part of a log."""
     reason: str
     at: int | None = None
-    """Where in the record or in the plain block; None if all of it is damaged, and for logs."""
+    """Offset in the record or in the plain block; None if all of it is damaged, and for logs."""

@@ -1,4 +1,4 @@
-"""Where bytes come from: a file by its path, bytes in memory, or a readable object.
+"""Sources of bytes: a file by its path, bytes in memory, or a readable object.
 
 This is the one place where :mod:`lsmkv.files` opens anything.
 """
@@ -50,7 +50,7 @@ class Readable(Protocol):
 
 
 FileSource = str | os.PathLike[str] | bytes | Readable
-"""What can be inspected: the path of a file, its bytes, or a :class:`Readable`."""
+"""An object that can be inspected: the path of a file, its bytes, or a :class:`Readable`."""
 
 _IN_MEMORY = "<bytes>"
 
@@ -119,7 +119,7 @@ class FromBlock(RandomAccessFile):
         self._before = before
 
     def read(self, offset: int, length: int) -> bytes:
-        """Read from the file behind this one."""
+        """Read from the underlying file."""
         if offset >= self.size:
             return b""
         data = self._file.read(self._base + offset, length)
@@ -127,7 +127,7 @@ class FromBlock(RandomAccessFile):
         return before + data[len(before) :]
 
     def close(self) -> None:
-        """The file stays open."""
+        """Do nothing: the file stays open."""
 
 
 class OpenFile:

@@ -41,7 +41,7 @@ class Folder(Protocol):
         ...
 
     def exists(self, name: str, /) -> bool:
-        """Whether it has this name."""
+        """Return True if it has this name."""
         ...
 
     def open(self, name: str, /) -> Readable:
@@ -134,7 +134,7 @@ class StoreFiles:
         return [name for _, name in ours]
 
     def exists(self, name: str) -> bool:
-        """Whether the directory has this name."""
+        """Return True if the directory has this name."""
         return self._folder.exists(name)
 
     def open(self, name: str) -> Readable:

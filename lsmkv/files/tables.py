@@ -33,7 +33,7 @@ class Footer:
     """
 
     offset: int
-    """Where it begins in the file."""
+    """Start of the footer in the file."""
     metaindex: BlockHandle
     index: BlockHandle
     fields: tuple[Field, ...]
@@ -180,7 +180,7 @@ class Table(OpenFile):
         return codec_name(codec_in(self._file))
 
     def places(self) -> list[BlockPlace]:
-        """Where all blocks are, by offset.
+        """Return the locations of all blocks, by offset.
 
         Blocks that the index or the metaindex does not name because it is damaged are missing.  In
         a damaged file blocks may overlap, or lie beyond the end of the file.
@@ -203,7 +203,7 @@ class Table(OpenFile):
         return Block(place, stored, self.path)
 
     def data_blocks(self) -> Iterator[Block]:
-        """The data blocks in the order of the index, one read each; damaged ones too.
+        """The data blocks in the order of the index, one read each, including damaged ones.
 
         Data blocks that the index does not name because it is damaged are left out:
         ``index.damage`` and ``index.walk()`` show that.
@@ -243,7 +243,7 @@ class Table(OpenFile):
                     yield TableEntry(place.offset, user_key, sequence, kind, entry.value)
 
     def meta_blocks(self) -> list[BlockPlace]:
-        """Where the filters and other meta blocks are, in the order of the metaindex."""
+        """Return the locations of filters and other meta blocks, in the metaindex's order."""
         return [
             meta_place(entry.handle, entry.key)
             for entry in self._sound(self.metaindex)

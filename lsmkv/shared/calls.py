@@ -1,6 +1,6 @@
-"""Calls of members, at the owner: :class:`Calls` runs each in a thread of its own.
+"""Calls of members, at the owner: :class:`Calls` runs each in its own thread.
 
-A call may take long, as a compaction does, and the listener's thread goes on meanwhile.  It hears
+A call may take long, as a compaction does, while the listener's thread goes on.  It hears
 nothing from a member whose call runs: the call's thread alone sends to it.
 """
 
@@ -42,18 +42,18 @@ class Calls:
             raise
 
     def finished(self) -> Iterator[MemberConnection]:
-        """Those whose calls are over, each once."""
+        """Yield the members whose calls are over, each once."""
         while self._finished:
             member = self._finished.pop()
             member.busy = member.asked = False
             yield member
 
     def runs(self, member: MemberConnection) -> bool:
-        """Whether a call runs, whose thread still sends the answer."""
+        """Return True if a call is running and its thread still has to send the answer."""
         return member.busy and member not in self._finished
 
     def stop(self) -> None:
-        """End each call when it next tells of its progress.  Connections of those that run are
+        """End each call when it next reports its progress.  Connections of those that run are
         closed by their threads from now on."""
         self._stopping = True
 

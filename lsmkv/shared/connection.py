@@ -50,14 +50,14 @@ class OwnerGone(Exception):
         self.slot = slot
         self.request = request
         self.left = left
-        """Whether the owner has said that it has done nothing."""
+        """True if the owner has reported that it has done nothing."""
         # Not a property: compiled, an exception has no table of methods, and asking it crashes.
         self.is_undone = left or slot < 0
-        """Whether the owner has not begun the request, for certain: it was not sent, or refused."""
+        """True if the owner has certainly not begun the request: it was not sent, or refused."""
 
 
 class Greeting:
-    """What the owner says to a new connection."""
+    """The owner's first message on a new connection."""
 
     def __init__(self, content: bytes) -> None:
         """Raises :class:`CorruptionError` for anything else."""
@@ -67,14 +67,14 @@ class Greeting:
         if not (0 <= slot < SLOTS and pid >= 0 and file >= 0):
             raise CorruptionError("the owner's greeting is invalid")
         self.counts = value.get("counts") is True
-        """Whether it reads what its members count."""
+        """True if the owner reads what its members count."""
         self.proof = value.get("proof")
-        """What shows that the owner can read ``SHARED``; None of an older release."""
+        """Proof that the owner can read ``SHARED``; None of an older release."""
         self.only_owns = value.get("only_owns")
-        """Whether that process does nothing but own the store; None of an older release."""
+        """True if that process does nothing but own the store; None of an older release."""
         revision, name = value.get("revision"), value.get("release")
         self.revision: int = revision if isinstance(revision, int) else 1
-        """What the owner speaks beyond the protocol."""
+        """The revision of the owner's extensions to the protocol."""
         self.release: str = name if isinstance(name, str) else ""
         """Its release of lsmkv; empty if that is older than revision 2."""
         self.options: object = value.get("options")
@@ -100,19 +100,19 @@ class Connection:
         self._request = 0
         self._rest = b""  # what came after a frame of a call's progress
         self.failed = False
-        """Whether an answer may still come that nobody waits for."""
+        """True if an answer may still come that no call waits for."""
         self._until = 0.0  # until when to wait on where a wait has ended
-        self._passing = -1  # a descriptor that goes with the next message
+        self._passing = -1  # a descriptor to send with the next message
         self.is_over: Callable[[], bool] | None = None
-        """Whether the owner has gone, and another process may have the name of its socket; asked
-        while the greeting is waited for."""
+        """Returns True if the owner has gone, and another process may have the name of its socket;
+        called while the greeting is awaited."""
         self.waiter: Any = None
-        """What waits where there are greenlets (:func:`lsmkv.shared.system.greenlets.waiter`)."""
+        """Waits where there are greenlets (:func:`lsmkv.shared.system.greenlets.waiter`)."""
         self.switches = True
-        """Whether other greenlets go on while a call waits."""
+        """True if other greenlets run while a call waits."""
         self.look: Callable[[], None] | None = None
-        """What a wait that may take long calls each time that its patience is over, to wait on;
-        ``BlockingIOError`` ends it."""
+        """Called by a wait that may take long, each time that its patience is over, to continue the
+        wait; ``BlockingIOError`` ends it."""
 
     def greet(self, hello: dict[str, Any]) -> tuple[SharedPage, Greeting]:
         """Say who this process is; the page, which is the caller's to close, and the answer.
@@ -162,8 +162,8 @@ class Connection:
         """Send the frame that ``make`` returns for a request's number, and return the answer.
 
         Raises the error that the owner answers, and :class:`OwnerGone`.  If no answer comes in
-        time, it hangs up and raises :class:`IOError`: a request that ``writes`` is certainly not
-        carried out then; :class:`OutcomeUnknownError` if that is not certain.
+        time, it hangs up and raises :class:`IOError`: then a request that ``writes`` is
+        certainly not carried out; :class:`OutcomeUnknownError` if that is not certain.
         """
         self._request += 1
         request = self._request
@@ -199,14 +199,14 @@ class Connection:
                 raise failure from error
             if whole and not self._withdraw():
                 raise OutcomeUnknownError(
-                    f"{failure.strerror}; nobody knows whether the write happens"
+                    f"{failure.strerror}; it is unknown whether the write happens"
                 ) from error
             raise IOError(errno.ETIMEDOUT, f"{failure.strerror}; nothing was written") from error
         except OSError as error:
             raise OwnerGone(self.slot, request) from error
 
     def _withdraw(self) -> bool:
-        """Hang up; whether the owner certainly does not begin the last request."""
+        """Hang up.  Returns True if the owner certainly does not begin the last request."""
         self.end()
         enough = self._withdraws and self._patience >= LEAST_PATIENCE
         return enough and bool(self._system.sockets.is_unread(self._socket))
@@ -228,20 +228,20 @@ class Connection:
             counting.begin(memory)
 
     def set_patience(self, seconds: float | None) -> None:
-        """For how long each later wait may take."""
+        """Set the longest time of each later wait."""
         self._patience = math.inf if seconds is None else seconds
         self._system.sockets.set_patience(self._socket, 0.0 if seconds is None else seconds)
 
     def end(self) -> None:
-        """Let the call that uses it end now, with :class:`OwnerGone`."""
+        """End the call that uses it now, with :class:`OwnerGone`."""
         self._system.sockets.end(self._socket)
 
     def has_hung_up(self) -> bool:
-        """Whether the owner has closed it, or is dead."""
+        """True if the owner has closed it, or is dead."""
         return bool(self._system.sockets.has_hung_up(self._socket))
 
     def tell(self, kind: int, content: bytes) -> None:
-        """Send what is not answered; :class:`OwnerGone` if that cannot be."""
+        """Send a message that has no answer; :class:`OwnerGone` if that is impossible."""
         self._request += 1
         try:
             self._socket.sendall(frame(kind, self._request, content), NO_SIGNAL)
@@ -261,7 +261,7 @@ class Connection:
         size, kind, number = HEADER.unpack_from(data)
         check_answer(size, kind)
         if number != request:
-            raise CorruptionError(f"an answer to request {number:,}, and not to {request:,}")
+            raise CorruptionError(f"an answer to request {number:,}, expected {request:,}")
         end = HEADER.size + size
         if len(data) < end:
             parts = [data]
@@ -274,19 +274,19 @@ class Connection:
         return kind, data[HEADER.size : end]
 
     def wait_in_section(self, seconds: float | None) -> None:
-        """Wait for answers for so many seconds at most, and deliver signals meanwhile."""
+        """Wait for answers for so many seconds at most, and deliver signals."""
         self._until = math.inf if seconds is None else time.monotonic() + seconds
         self.set_patience(LOOK_EVERY if seconds is None else min(seconds, LOOK_EVERY))
 
     def wait_outside(self, seconds: float | None) -> None:
-        """Let each wait take so long, and be interrupted."""
+        """Let each wait take so long at most, and be interrupted."""
         self._until = 0.0
         self.is_over = None
         self.set_patience(seconds)
 
     def _wait_on(self) -> None:
         """Deliver signals; raises ``BlockingIOError`` once it has waited for long enough, and
-        ``ConnectionResetError`` if who should answer has gone."""
+        ``ConnectionResetError`` if the owner has gone."""
         if self.is_over is not None and self.is_over():
             raise ConnectionResetError(errno.ECONNRESET, "the owner has gone")
         if self.look is not None:
@@ -329,15 +329,15 @@ class Connection:
 
 def silent(owner: str, stopped: bool) -> IOError:
     """The error of a call that has waited for long enough; ``owner`` is what messages call it."""
-    state = ": it is stopped, and goes on after SIGCONT" if stopped else ""
+    state = ": it is stopped, and continues after SIGCONT" if stopped else ""
     return IOError(errno.ETIMEDOUT, f"{owner} does not answer{state}")
 
 
 def _arguments(content: bytes) -> list[Any]:
-    """What a call's progress is called with."""
+    """Return the arguments of a call of ``progress``."""
     arguments = decoded(content).get("arguments")
     if not isinstance(arguments, list):
-        raise CorruptionError("a message of a call's progress without arguments")
+        raise CorruptionError("a progress message without arguments")
     return arguments
 
 
@@ -345,7 +345,7 @@ def number_in(answer: tuple[int, bytes]) -> int:
     """The number of a DONE."""
     kind, content = answer
     if kind != DONE:
-        raise Error(f"the owner has answered with a message of kind {kind}")
+        raise Error(f"the owner has sent an unexpected answer of kind {kind}")
     number: int = NUMBER.unpack(content)[0]
     return number
 
@@ -354,10 +354,10 @@ def result_in(answer: tuple[int, bytes]) -> Any:
     """The result of a call."""
     kind, content = answer
     if kind != RESULT:
-        raise Error(f"the owner has answered with a message of kind {kind}")
+        raise Error(f"the owner has sent an unexpected answer of kind {kind}")
     return decoded(content).get("result")
 
 
 def plain(kind: int, content: bytes = b"") -> Callable[[int], bytes]:
-    """What makes such a frame for a request's number."""
+    """Return a function that makes such a frame for a request's number."""
     return lambda request: frame(kind, request, content)

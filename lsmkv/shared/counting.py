@@ -1,19 +1,20 @@
-"""What members count, where their owner reads it: :class:`Counting` and :class:`MemberCounts`.
+"""Counters of members, which their owner reads: :class:`Counting` and :class:`MemberCounts`.
 
-Where the owner publishes (``publish_stats``), a member makes memory of its own when it joins, and
+Where the owner publishes (``publish_stats``), a member makes its own memory when it joins, and
 hands its descriptor to the owner with READY.  The owner reads the words when it publishes: no
 message is needed for a Get.  ``engine/db/observe/process_words.py`` says what the words are.
 
-A member adds each write to its histogram at once.  Reads are counted where any store counts them,
-and copied into the words now and then (:meth:`Counting.copy`): at every 1,024th Get; with a write,
-an iterator, or a read of something new, if the last time was 0.1 s ago; and when the member leaves.
+A member adds each write to its histogram immediately.  Reads are counted where any store counts
+them, and copied into the words periodically (:meth:`Counting.copy`): at every 1,024th Get; with a
+write, an iterator, or a read of something new, if the last time was 0.1 s ago; and when the member
+leaves.
 
 Everything begins at 0 with each owner, as the owner's own counters do.  While it lives no total
-falls: what a member has counted that has gone is kept.  An older release on either side hands over
+falls: the counts of a member that has gone are kept.  An older release on either side hands over
 nothing, or takes nothing.
 
-Fast path: where nobody publishes, a Get does nothing for this; else it counts down to the next copy
-(:class:`~lsmkv.shared.following.CountedReader`).
+Fast path: if the owner does not publish, a Get does nothing for this; else it counts down to the
+next copy (:class:`~lsmkv.shared.following.CountedReader`).
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from lsmkv.engine.util.threads import new_lock
 from lsmkv.shared.system.system import System
 
 GETS: Final = 1024
-"""So many Gets at most are not copied yet."""
+"""The most Gets that are not copied yet."""
 _EVERY: Final = 100_000_000
 """Nanoseconds between two copies that are not due for their Gets."""
 _MOST_ROWS: Final = 256
-"""Processes that have figures of their own; more are counted together."""
+"""Processes with separate figures; more are counted together."""
 
 Row = tuple[int, str, list[int]]
 """A process id, a role, and the words."""
@@ -53,7 +54,7 @@ class _OwnWords:
 
 
 class Counting:
-    """What one handle counts for its owner; through all its epochs, in words that are new in each.
+    """Counters that one handle keeps for its owner: in all of its epochs, in new words for each.
 
     Any thread may call any method.
     """
@@ -67,17 +68,17 @@ class Counting:
         self._copying = new_lock()
         self._lost = 0
         self.is_read = False
-        """Whether an owner reads what is counted."""
+        """True if an owner reads the counters."""
 
     @property
     def words(self) -> list[int]:
-        """What is counted, of an owner: of when it was a member."""
+        """The counters; in an owner, those of its time as a member."""
         return list(self._memory.words)
 
     # Joining
 
     def stop(self) -> None:
-        """Count for nobody: in an owner, and before another one is joined."""
+        """Stop counting: in an owner, and before another one is joined."""
         self.is_read = False
         self._counters = None
         self._memory = _OwnWords()
@@ -128,7 +129,7 @@ class Counting:
             self.copy()
 
     def now(self) -> int:
-        """The time at which a write begins; 0 if nobody asks for it."""
+        """Return the time at which a write begins; 0 if writes are not counted."""
         return time.perf_counter_ns() if self.is_read else 0
 
     def wrote(self, started: int) -> None:
@@ -140,12 +141,12 @@ class Counting:
                 self.copy()
 
     def lost_owner(self) -> None:
-        """The owner has gone; a second call before :meth:`found_owner` has no effect."""
+        """Note that the owner has gone; a second call before :meth:`found_owner` has no effect."""
         if not self._lost:
             self._lost = time.perf_counter_ns()
 
     def found_owner(self) -> None:
-        """This process has joined the next owner, or is it."""
+        """Note that this process has joined the next owner, or has become it."""
         lost, self._lost = self._lost, 0
         if lost:
             self._add(WITHOUT_OWNER, time.perf_counter_ns() - lost)
@@ -174,7 +175,7 @@ class _Member:
                 self._parts.append((begin, end, at, until))
 
     def read(self) -> list[int]:
-        """What it has counted."""
+        """Return the words that it has counted."""
         words = [0] * WORDS
         theirs = self._memory.words
         for begin, end, at, until in self._parts:
@@ -183,30 +184,30 @@ class _Member:
 
 
 class _State:
-    """What is known of all members at a moment.  It is replaced, never changed: one thread accepts
-    members and sees them go, and others read."""
+    """The counters of all members at one moment.  It is replaced, never changed: one thread accepts
+    members and sees them leave, and others read."""
 
     def __init__(self, live: list[_Member], left: dict[int, list[int]], gone: list[int]) -> None:
         self.live = live
         self.left = left
-        """By process: what handles have counted that it has closed, while it has others."""
+        """By process: the counts of handles that it has closed, while it has others."""
         self.gone = gone
 
 
 class MemberCounts:
-    """What an owner knows of its members' counts, in one epoch."""
+    """An owner's view of its members' counters, in one epoch."""
 
     def __init__(self, system: System) -> None:
         self._system = system
         self._state = _State([], {}, [0] * WORDS)
         self.wanted = False
-        """Whether members are to count for this process: it publishes."""
+        """True if members should count for this process: it publishes."""
         self.own: Counting | None = None
-        """What the handle of this process has counted itself: when it was a member."""
+        """Counters of this process's handle from its time as a member."""
 
     def add(self, slot: int, pid: int, fd: int, layout: object) -> None:
-        """Read the memory of that descriptor from now on, which is closed.  What is no such memory
-        is left alone: the member is served all the same."""
+        """Read the member's counters through that descriptor, which is closed, from now on.  If it
+        is not such memory, the member is served without its counters."""
         checked = _checked(layout)
         try:
             memory = None
@@ -221,11 +222,11 @@ class MemberCounts:
             self._state = _State([*state.live, member], state.left, state.gone)
 
     def refuse(self, fd: int) -> None:
-        """Close a descriptor that came without a word of what it is."""
+        """Close a descriptor that came without a description."""
         self._system.pages.close_descriptor(fd)
 
     def end(self, slot: int) -> None:
-        """Keep what the member in that slot has counted: its connection has ended."""
+        """Keep the counts of the member in that slot, whose connection has ended."""
         state = self._state
         live = [one for one in state.live if one.slot != slot]
         if len(live) == len(state.live):
@@ -257,7 +258,7 @@ class MemberCounts:
 
 
 def _checked(layout: object) -> list[tuple[str, int]] | None:
-    """What a member says of its words; None if that is nothing that a member says."""
+    """Return a member's layout of its words; None if it is malformed."""
     found: list[tuple[str, int]] = []
     if not isinstance(layout, list):
         return None

@@ -1,4 +1,4 @@
-"""How a member's view follows its owner: :class:`MemberFollower`, and :class:`SharedReader`.
+"""A member's view, which follows its owner: :class:`MemberFollower`, :class:`SharedReader`.
 
 A member reads the owner's files itself, with the code of a store that is open for reading only, but
 never beyond what the page says.  Before each read the page's sequence is compared with the view's.
@@ -45,7 +45,7 @@ class EpochOver(StaleViewError):
     """The owner of the page has gone, and another one has taken over."""
 
     def __str__(self) -> str:
-        """Which store."""
+        """Name the store."""
         return f"{self.path}: another process owns the store now"
 
 
@@ -74,10 +74,10 @@ class _LeasedLogs(LogHolds):
 
 
 class Leases:
-    """The versions that this process leases, each as long as somebody here may read it."""
+    """The versions that this process leases, each as long as this process may read it."""
 
     def __init__(self, file: SharedFile) -> None:
-        """``file`` is of a descriptor of its own."""
+        """``file`` has its own descriptor."""
         self.file = file
         self.logs: LogHolds = _LeasedLogs(file)
         """The logs that it leases."""
@@ -110,12 +110,12 @@ class Leases:
             self.file.release(version)
 
     def forget_newest(self) -> None:
-        """Keep no version but for its readers: this process follows nobody any more."""
+        """Keep only versions that have readers: this process no longer follows an owner."""
         self._newest = -1
         self.release_unread()
 
     def release_unread(self) -> None:
-        """End the leases of versions that nobody here reads any more."""
+        """End the leases of versions without readers in this process."""
         for version, readers in list(self._readers.items()):
             readers[:] = [one for one in readers if one() is not None]
             if not readers and version != self._newest:
@@ -125,7 +125,8 @@ class Leases:
 
 
 class _PageBound(Bound):
-    """How far a member's view may go: as far as the page says, in the version that is leased."""
+    """The upper limit of a member's view: as far as the page says, in the version that is
+    leased."""
 
     def __init__(self, page: SharedPage, leases: Leases, path: str) -> None:
         self._page = page
@@ -136,7 +137,7 @@ class _PageBound(Bound):
 
     @property
     def is_newest(self) -> bool:
-        """Whether the version that is shown is the newest one."""
+        """True if the version that is shown is the newest one."""
         return bool(self._page.words[VERSIONS] == self._shown)
 
     def lease(self) -> None:
@@ -239,7 +240,7 @@ class MemberFollower(Follower):
         )
 
     def refresh(self, store: Store) -> None:
-        """:meth:`catch_up`, and the newest version too."""
+        """:meth:`catch_up`, and also take the newest version."""
         self.catch_up(store)
         if store.lock.must_not_wait:
             return
@@ -285,7 +286,7 @@ class MemberFollower(Follower):
 
 
 class SharedReader(Reader):
-    """A reader that first sees to it that its store shows every write that has happened."""
+    """A reader that first makes its store show every write that has happened."""
 
     def __init__(
         self,

@@ -60,8 +60,8 @@ from lsmkv.engine.format.key_order import Position
 PROTOCOL: Final = 1
 """Processes of one protocol understand each other, whatever their releases."""
 REVISION: Final = 2
-"""What a process speaks beyond that: HELLO and GREETING have it.  1 of those without it.  From 2 on
-members hold a part of ``LOCK`` (:mod:`lsmkv.engine.env.lock`), and owners hand over."""
+"""The revision of this process beyond that: HELLO and GREETING have it.  1 of those without it.
+From 2 on members hold a part of ``LOCK`` (:mod:`lsmkv.engine.env.lock`), and owners hand over."""
 (HELLO, GREETING, READY, WRITE, BEGIN, END, COMMIT, CALL, WAIT, DONE, PROGRESS, RESULT, FAILED) = (
     range(1, 14)
 )
@@ -125,9 +125,9 @@ def check_request(size: int, kind: int, greeted: bool) -> None:
     """Raise :class:`CorruptionError` unless a member may send such a frame."""
     most = _LARGEST_REQUEST.get(kind)
     if most is None:
-        raise CorruptionError(f"a message of kind {kind}, which no member sends")
+        raise CorruptionError(f"a message of kind {kind} is invalid from a member")
     if size > most:
-        raise CorruptionError(f"a message of kind {kind} and of {size:,} bytes")
+        raise CorruptionError(f"a message of kind {kind} has an invalid size: {size:,} bytes")
     if not greeted and kind not in (HELLO, READY):
         raise CorruptionError("a request before the greeting")
 
@@ -136,9 +136,9 @@ def check_answer(size: int, kind: int) -> None:
     """Raise :class:`CorruptionError` unless an owner may send such a frame."""
     most = _LARGEST_ANSWER.get(kind)
     if most is None:
-        raise CorruptionError(f"a message of kind {kind}, which no owner sends")
+        raise CorruptionError(f"a message of kind {kind} is invalid from an owner")
     if size > most or (size < most and kind == DONE):
-        raise CorruptionError(f"a message of kind {kind} and of {size:,} bytes")
+        raise CorruptionError(f"a message of kind {kind} has an invalid size: {size:,} bytes")
 
 
 def decoded(content: bytes) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def decoded(content: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise CorruptionError("a message that holds no JSON object")
+        raise CorruptionError("malformed message: not a JSON object")
     return value
 
 
@@ -246,7 +246,7 @@ def commit_frame(
 
 
 class CommitRequest:
-    """What :func:`commit_frame` holds."""
+    """The content of a frame of :func:`commit_frame`."""
 
     def __init__(self, content: bytes) -> None:
         """Raises :class:`CorruptionError` for other bytes."""
@@ -261,14 +261,14 @@ class CommitRequest:
     def _take(self, size: int) -> bytes:
         part = self._content[self._at : self._at + size]
         if len(part) < size:
-            raise CorruptionError("a commit that ends early")
+            raise CorruptionError("truncated commit")
         self._at += size
         return part
 
     def _count(self) -> int:
         count: int = _COUNT.unpack(self._take(_COUNT.size))[0]
         if count > len(self._content):
-            raise CorruptionError("a commit that ends early")
+            raise CorruptionError("truncated commit")
         return count
 
     def _key(self) -> bytes:
@@ -279,5 +279,5 @@ class CommitRequest:
         if kind == b"\0":
             return None
         if kind > b"\2":
-            raise CorruptionError(f"a commit with a bound of kind {kind[0]}")
+            raise CorruptionError(f"a commit with an invalid kind of bound: {kind[0]}")
         return Position(self._key(), kind == b"\2")

@@ -1,4 +1,4 @@
-"""What a handle of a shared store was opened with, and what of it is not in force.
+"""The options that a handle of a shared store was given, and which of them are not in force.
 
 The owner's options count for what the owner does (``engine/options/whose.py``).  A member that was
 given others says so, once.
@@ -24,7 +24,7 @@ class GivenOptions:
 
     def difference(self, in_force: Options) -> str:
         """The options of which another value is in force, with both values; "" if there are none
-        but those that the last call has returned."""
+        except those that the last call has returned."""
         now = differing(self._given, in_force)
         new = [
             f"{name} is {text}" for name, text in now.items() if self._reported.get(name) != text

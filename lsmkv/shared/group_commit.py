@@ -37,19 +37,19 @@ class MemberConnection:
         self.passed = -1
         """A descriptor that has come with what was received."""
         self.missing = 0
-        """How many bytes of the frame are still to come, once its header is there."""
+        """Bytes of the frame that are still to come, once its header has been received."""
         self.welcome = False
-        """Whether it has said what it must agree with, and does."""
+        """True if its HELLO agrees with the owner."""
         self.visits = False
-        """Whether it reads nothing, and is no member (``visiting.py``)."""
+        """True if it reads nothing, and is not a member (``visiting.py``)."""
         self.greeted = False
-        """Whether it holds the page as well, and may ask for anything."""
+        """True if it also holds the page, and may ask for anything."""
         self.asked = False
-        """Whether its last request is still to be answered."""
+        """True if its last request has not been answered."""
         self.call = 0
         """The number of the last request that was a call."""
         self.busy = False
-        """Whether a thread carries out a call for it, which then sends alone."""
+        """True if a thread carries out a call for it; until it ends, only that thread sends."""
 
 
 class MemberWrite:
@@ -66,17 +66,17 @@ class MemberWrite:
         while reader.step():
             pass
         self.count: int = reader.count
-        """How many operations it has."""
+        """Number of operations."""
         self.encoded = memoryview(data)[begin + HEADER_SIZE : end]
         """The record without its header."""
         self.answered = False
-        """Whether the member knows that it has happened."""
+        """True if the member knows that the write has happened."""
         self._data = data
         self._begin = begin
         self._end = end
 
     def operations(self) -> list[Operation]:
-        """What it writes.  O(bytes)."""
+        """Return the operations.  O(bytes)."""
         return decode_batch(self._data, self._begin, self._end)[1]
 
 
@@ -102,7 +102,7 @@ class GroupCommit:
         self._writes: list[MemberWrite] = []  # in the order in which they came
 
     def add(self, write: MemberWrite) -> None:
-        """Let :meth:`commit_all` commit it."""
+        """Queue a write for :meth:`commit_all`."""
         self._writes.append(write)
 
     def commit_all(self) -> None:
@@ -123,7 +123,7 @@ class GroupCommit:
         """Commit batches together; the log is synced if one of them asks for it."""
         failure = self.write(group, any(one.sync for one in group), _no_condition)
         if failure is not None and not isinstance(failure, Error) and len(group) > 1:
-            for one in group:  # a key, say, that the user's comparator cannot take
+            for one in group:  # for example a key that the user's comparator cannot take
                 self._commit_group([one])
         elif failure is not None:
             for one in group:
@@ -153,7 +153,9 @@ class GroupCommit:
         except Exception as error:
             if not group[0].answered:
                 return error
-            self._info_log.warn(f"A write of members has happened, and then: {error!r}")
+            self._info_log.warn(
+                f"A write of members has happened, but the call failed after it: {error!r}"
+            )
         self._counters.writes += len(group) - 1  # the writer has counted one batch
         return None
 

@@ -1,4 +1,4 @@
-"""What a handle of a shared store does to be in it: :class:`SharedHandle`.
+"""Membership of a handle in a shared store: :class:`SharedHandle`.
 
 It joins, as owner or as member, and once more when its owner has gone, or in a forked child; it
 lets the owner run what only an owner can; and it leaves.
@@ -53,11 +53,11 @@ from lsmkv.shared.writing import (
 
 _WITH_PROGRESS = frozenset(("compact_range", "rewrite_tables"))
 _READS = frozenset(("leases",))
-"""What a process may call that may not write."""
+"""Calls that a process may make that may not write."""
 _ONCE = frozenset(("ingest", "acknowledge_recovery", "delete_range"))
-"""What must not be done twice."""
+"""Calls that must not be repeated."""
 _PAUSE = 0.01
-"""Seconds between two looks whether the store is closed."""
+"""Seconds between two checks whether the store is closed."""
 _CALLS = _WITH_PROGRESS | {"sync", "flush", "acknowledge_recovery", "delete_range", "leases"}
 
 
@@ -78,18 +78,18 @@ class SharedHandle(DB):
     """Held by the thread that joins, or closes."""
     _given: GivenOptions
     _site: CallSite
-    """Where the user has opened the store, which its warnings show."""
+    """The call by which the user has opened the store, which its warnings show."""
     _part: Owning | Member | None = None
     _last_calls: LastCalls
     """Calls of members that a handover waits for."""
     _hands_over = False
-    """Whether it closes the store for a process that has asked for it."""
+    """True if it closes the store for a process that has asked for it."""
     _switches = True
-    """Whether other greenlets of the thread go on while a call waits for the owner."""
+    """True if other greenlets of the thread run while a call waits for the owner."""
     _joining = False
-    """Whether the holder of ``_join_lock`` is joining."""
+    """True if the holder of ``_join_lock`` is joining."""
     _forked = False
-    """Whether this is the copy of a handle in a forked child, which has not joined yet."""
+    """True if this is the copy of a handle in a forked child, which has not joined yet."""
 
     def _new_turns(self) -> Turns:
         return Turns(self._real_path, HandleTurns(weakref.ref(self)))
@@ -160,7 +160,7 @@ class SharedHandle(DB):
         return True
 
     def _difference(self) -> str:
-        """What is to be said of options that are not in force; "" if nothing is."""
+        """Return the warning about options that are not in force; "" if there are none."""
         text = self._given.difference(self.options)
         owner = self._part.joined.owner if isinstance(self._part, Member) else os.getpid()
         return text and f"{self.path}: process {owner} owns the store with other options: {text}"
@@ -230,7 +230,7 @@ class SharedHandle(DB):
     # Forks
 
     def _abandon(self, store: Store) -> None:
-        """In a forked child: close what belongs to the parent, at once; join at the next use."""
+        """In a forked child: close what belongs to the parent now; join at the next use."""
         if self._opened.released:
             return
         part = self._part
@@ -262,7 +262,7 @@ class SharedHandle(DB):
 
     @property
     def closed(self) -> bool:
-        """Whether the store was closed."""
+        """True if the store was closed."""
         return not self._forked and super().closed
 
     # What a member's writer asks for
@@ -285,7 +285,7 @@ class SharedHandle(DB):
             return writer
         if fate is Fate.UNKNOWN:
             raise OutcomeUnknownError(
-                f"{self.path}: the owner was lost before it answered, and nobody knows whether the"
+                f"{self.path}: the owner was lost before it answered: it is unknown whether the"
                 " write has happened"
             )
         if sync:
@@ -347,7 +347,7 @@ class SharedHandle(DB):
         if name == "ingest":
             return self._ingest_for_member(arguments, tell)
         if name not in _CALLS:
-            raise ValueError(f"no member may call {name!r}")
+            raise ValueError(f"a member cannot call {name!r}")
         given = _from_json(arguments)
         if name in _WITH_PROGRESS:
             given["progress"] = tell
@@ -412,8 +412,8 @@ class SharedHandle(DB):
         self._entrance.note_over(part.epoch)  # the next owner may not find this process's page
 
     def _writer_after(self, part: Owning) -> WritePath:
-        """What writes now that this process has handed over; :class:`ClosedError` if it has closed
-        the store."""
+        """Return the writer now that this process has handed over; :class:`ClosedError` if it has
+        closed the store."""
         while self._part is part and not part.page.superseded:
             if self.closed:
                 raise ClosedError("the database is closed")
@@ -426,8 +426,8 @@ class SharedHandle(DB):
         return isinstance(self._part, Member)
 
     def _runs_once_here(self) -> bool:
-        """Whether this process runs a call that must not be done twice: it owns the store, and
-        hands it over only after ``_last_calls.end()``.  Else a member asks its owner."""
+        """Return True if this process runs a call that must not be repeated: it owns the store, and
+        hands it over only after ``_last_calls.end()``.  Otherwise a member asks its owner."""
         while not self._is_member():
             part, calls = self._part, self._last_calls
             begun = calls.begin()
@@ -454,7 +454,8 @@ class SharedHandle(DB):
         return False
 
     def _after_handover(self, part: Owning | Member | None, error: ClosedError) -> None:
-        """Go on after a call that a handover has ended; raise the error if that has not."""
+        """Continue after a call that a handover has ended; raise the error if another reason has
+        ended it."""
         if not isinstance(part, Owning) or not part.retiring:
             raise error
         self._writer_after(part)
@@ -470,7 +471,7 @@ class SharedHandle(DB):
         super().close()
 
     def _settle_at_exit(self) -> None:
-        """Serve no member any more: a thread that is frozen at the end may hold a lock."""
+        """Stop serving members: a thread that is frozen at the end may hold a lock."""
         part = self._part
         if isinstance(part, Owning) and os.getpid() == self._pid:
             part.listener.stop()

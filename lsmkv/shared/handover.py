@@ -1,12 +1,12 @@
-"""How a shared store gets to a newer release, or to other options: its owner hands it over.
+"""Handover of a shared store to a newer release, or to other options: its owner hands it over.
 
 A process that joins learns the release of the owner.  If its own is newer, or the options differ
 and it was opened with ``handover=True``, it claims the store by a lock in ``SHARED``
 (:meth:`Succession.takes_over`) and asks the owner.  The owner finishes what must not be done twice,
 closes the store, and answers (:class:`LastCalls`, ``SharedHandle._hand_over``).  The one that asked
 then owns the store, or starts a process that does; all others let it, as long as its claim lasts,
-and their calls wait for it (:meth:`Succession.waits`).  A kill of either ends its part at once: the
-kernel ends the claim, and releases ``LOCK``.
+and their calls wait for it (:meth:`Succession.waits`).  A kill of either ends its part immediately:
+the kernel ends the claim, and releases ``LOCK``.
 
 Only a newer release asks an older one, never the other way; for its options alone a process asks
 once, when it opens the store.  So no two take turns.
@@ -32,13 +32,13 @@ from lsmkv.shared.system.local import place_of
 from lsmkv.shared.system.shared_file import SharedFile
 
 HANDOVER: Final = "handover"
-"""What an owner is called with that is to hand over.  Since revision 2."""
+"""The call by which an owner is asked to hand over.  Since revision 2."""
 STATUS: Final = "owner_status"
-"""What it is called with that is to say who its members are."""
+"""The call by which an owner is asked for its members."""
 HANDS_OVER: Final = 2
-"""The revision from which on an owner can."""
+"""The revision from which on an owner can hand over."""
 _CLAIM: Final = 10.0
-"""Seconds for which others let a process own that has claimed the store, and may be stopped."""
+"""Seconds for which others wait for a process that has claimed the store, and may be stopped."""
 _MOMENT: Final = 0.5
 """Seconds for which a process lets members of a newer release own the store first."""
 _PAUSE: Final = 0.01
@@ -55,7 +55,7 @@ def rank_of(text: str) -> int:
 
 
 class Succession:
-    """Who owns the store next, as one handle sees it.  One thread at a time calls it."""
+    """The choice of the next owner, as one handle sees it.  One thread at a time calls it."""
 
     def __init__(self, arguments: OptionArguments, handover: bool) -> None:
         """``handover``: it asks for its options' sake, once."""
@@ -94,7 +94,8 @@ class Succession:
         return gone
 
     def waits(self, env: Env, path: str, since: float) -> bool:
-        """Whether others should own the store before this process, which has waited since then."""
+        """Return True if others should own the store before this process, which has waited since
+        that time."""
         waited = time.monotonic() - since
         if waited >= _CLAIM:
             return False
@@ -109,17 +110,17 @@ class Succession:
                 finally:
                     file.close()
         except OSError:
-            return False  # there is no such file, or it tells this process nothing
+            return False  # there is no such file, or this process cannot read it
 
     def end(self) -> None:
-        """This process owns the store, or has joined: end its claim."""
+        """End the claim, since this process owns the store, or has joined."""
         file, self._claimed = self._claimed, None
         if file is not None:
             file.end_claim(self._rank)
 
 
 def ask_for_handover(joined: Joined, wanted: dict[str, Any] | None, left: float = math.inf) -> bool:
-    """Whether the owner has gone: it has handed the store over, or was killed.
+    """Return True if the owner has gone: it has handed the store over, or was killed.
 
     ``wanted``: only if its options are others.  Caller defers signals.
     """
@@ -144,15 +145,16 @@ class LastCalls:
         self._leaving = False
 
     def begin(self) -> bool:
-        """This thread begins such a call, and :meth:`end` follows.  False if the owner is leaving:
-        then it makes none, but for one inside another, which the handover waits for."""
+        """Begin such a call in this thread; :meth:`end` follows.  Returns False if the owner is
+        leaving: then the caller makes no call, except inside another one, which the handover waits
+        for."""
         own = get_ident()
         nested = own in self._threads
         self._threads.append(own)
         return nested or not self._leaving
 
     def end(self) -> None:
-        """The call of this thread is over."""
+        """End the call of this thread."""
         own = get_ident()
         if own in self._threads:
             self._threads.remove(own)
@@ -164,5 +166,5 @@ class LastCalls:
             pause(_PAUSE)
 
     def stay(self) -> None:
-        """The owner stays: begin such calls again."""
+        """Allow such calls again: the owner stays."""
         self._leaving = False

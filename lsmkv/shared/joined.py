@@ -1,7 +1,8 @@
-"""What a member has of one epoch: :class:`Joined`, the page and the connections to its owner.
+"""The state of a member in one epoch: :class:`Joined`, the page and the connections to its owner.
 
 Each call takes a connection that no other call uses, or makes one; so threads do not wait for each
-other, and code that interrupts a call, a signal handler say, never writes into a half-sent request.
+other, and code that interrupts a call, for example a signal handler, never writes into a half-sent
+request.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _MOMENT = 0.001
 
 
 class Joined:
-    """What a member has of one epoch: the page, and its connections to the owner."""
+    """The state of a member in one epoch: the page, and its connections to the owner."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class Joined:
     ) -> None:
         """:meth:`join` follows."""
         self.is_over: Callable[[], bool] | None = None
-        """Whether the owner has gone before it was joined."""
+        """Returns True if the owner has gone before it was joined."""
         self._system = system
         self._address: bytes = system.sockets.address_of(head.token, head.epoch)
         self._path = os.path.dirname(file.path)
@@ -61,20 +62,20 @@ class Joined:
         holds the page, and a new owner can find it."""
         self._closed = False
         self.counting = counting
-        """What this handle counts, for owners that read it."""
+        """Counters of this handle, for owners that read them."""
         self.switches = True
-        """Whether other greenlets of the thread go on while a call waits."""
+        """True if other greenlets of the thread run while a call waits."""
         self.over: list[int] = []
         """Transactions that are over, which the owner does not know yet."""
         self.page: SharedPage
         self.owner = head.pid
         """The owner's process id."""
         self.owner_does_more = False
-        """Whether the owner is a process that has opened the store for itself."""
+        """True if the owner is a process that has opened the store for itself."""
         self.options: object = None
         """The owner's options, as it has sent them."""
         self.revision = 1
-        """What both processes speak beyond the protocol."""
+        """The revision that both processes support beyond the protocol."""
         self.release = ""
         """The owner's release; empty if it has not said so."""
 
@@ -86,7 +87,7 @@ class Joined:
         ``hold`` takes a member's part of ``LOCK``, and is followed by an answer of the owner, which
         has the rest of it.
 
-        Raises ``ConnectionError`` if nobody listens, the owner has gone meanwhile, or another
+        Raises ``ConnectionError`` if no process listens, the owner has gone, or another
         thread has called :meth:`close`, and the error that the owner answers.
         """
         self._presence, page = self._connect(file, hold, self._patience_within(left))
@@ -210,7 +211,7 @@ class Joined:
 
     @property
     def patience(self) -> float | None:
-        """For how many seconds a call waits for an answer; None for ever."""
+        """Seconds that a call waits for an answer; None for no limit."""
         return self._patience
 
     def _connect(
@@ -219,14 +220,14 @@ class Joined:
         """A new connection; with the page, for the first one.  Caller defers signals."""
         try:
             return self._greeted(file, hold, patience)
-        except BlockingIOError as error:  # nobody accepts connections
+        except BlockingIOError as error:  # no process accepts connections
             raise silent(self._who, False) from error
         except PermissionError as error:  # the owner is another user's
             raise IOError(error.errno, error.strerror, self._path) from error
 
     @property
     def _who(self) -> str:
-        """What messages call the owner."""
+        """Name the owner in messages."""
         return f"process {self.owner}, the owner of {self._path},"
 
     def _greeted(
@@ -240,7 +241,7 @@ class Joined:
         self._used.add(connection)
         try:
             if self._closed:
-                raise ConnectionResetError(errno.ECONNRESET, "closed meanwhile")
+                raise ConnectionResetError(errno.ECONNRESET, "the connections were closed")
             connection.wait_in_section(patience)
             connection.is_over = self.is_over
             if self._presence is not None:

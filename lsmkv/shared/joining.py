@@ -1,4 +1,4 @@
-"""How a process gets into a shared store: :class:`Entrance` makes it an owner or a member.
+"""Entry of a process into a shared store: :class:`Entrance` makes it an owner or a member.
 
 The process that gets ``LOCK`` is the owner.  It begins an epoch: it lets the members of the last
 one know that theirs is over, before it changes anything, and recovers the store as any opening
@@ -14,10 +14,10 @@ state       found                                    what follows
 (joined)    an owner answers                         :class:`Member`
 (owned)     ``LOCK`` was free, and this process may  :class:`Owning`
             own the store
-NOBODY      nobody has an owner's part of ``LOCK``   an owner is started if this process does that;
+NOBODY      no process has the owner's part          an owner is started if this process does that;
                                                      after 30 s :class:`LockedError`; now
                                                      :class:`PermissionDeniedError` if this process
-                                                     may not write, and nobody reads the store
+                                                     may not write, and none reads the store
 SHARING     its holder shares the store, and does    it recovers the store, or closes it; after
             not answer                               30 s :class:`LockedError`
 ELSEWHERE   its holder answers, in another network   :class:`LockedError` now
@@ -91,7 +91,7 @@ _GRACE = 1.0
 
 
 class Owning:
-    """What an owner has of the store."""
+    """The state of an owner."""
 
     def __init__(self, opened: OpenStore, publishing: Publishing, listener: Listener) -> None:
         self.opened = opened
@@ -99,14 +99,14 @@ class Owning:
         self.page = publishing.page
         self.listener = listener
         self.retiring = False
-        """Whether the store is being handed over, or was."""
+        """True if the store is being handed over, or was."""
         self.epoch = publishing.head.epoch
         self.turns: SharedQueue = listener.turns
 
     @property
     def is_needed_here(self) -> bool:
-        """Whether threads of this process have what would not outlive a handover: leases with names
-        of their own, and iterators over batches."""
+        """True if threads of this process have objects that would not outlive a handover: their
+        own named leases, and iterators over batches."""
         return self.listener.leases.has_own or self.opened.store.log_holds.oldest() is not None
 
     def wait_for_commit(self, store: Store) -> None:
@@ -119,13 +119,13 @@ class Owning:
 
 
 class Member:
-    """What a member has of the store."""
+    """The state of a member."""
 
     def __init__(
         self, opened: OpenStore, joined: Joined, follower: MemberFollower, may_write: bool
     ) -> None:
         self.may_write = may_write
-        """Whether this process may write to the directory."""
+        """True if this process may write to the directory."""
         self.opened = opened
         self.joined = joined
         self.follower = follower
@@ -148,8 +148,8 @@ class Entrance:
         only_owns: bool,
         handover: bool,
     ) -> None:
-        """``starts_owner``: a process of its own owns the store, which this one starts if need be;
-        ``may_own`` says nothing then.  ``only_owns``: this is such a process.  ``handover``: the
+        """``starts_owner``: a separate process owns the store, and this one starts it if necessary;
+        then ``may_own`` has no meaning.  ``only_owns``: this is such a process.  ``handover``: the
         owner is asked for the store if its options are others."""
         self._path = path
         self._system = system_of(arguments.get("env"))
@@ -164,13 +164,13 @@ class Entrance:
         if arguments.get("comparator") is None:
             del self._names["comparator"]  # the store's own order decides
         self.counting = Counting(self._system)
-        """What the handle counts for its owners."""
+        """Counters that the handle keeps for its owners."""
         self.cancelled = False
-        """Set when the handle is closed meanwhile."""
+        """Set when the handle is closed."""
         self.python = ""
         """The path of the Python that an owner is started with; empty if it is to be found."""
         self._wants = False
-        """Whether this process may own the store, and so takes it over where it should."""
+        """True if this process may own the store, and so takes it over where it should."""
         self._joining: Joined | None = None
         self._lock: FileLock | None = None  # this member's part of LOCK
         self._unclaimed: Owning | None = None
@@ -237,8 +237,7 @@ class Entrance:
             pause(_LONGER_PAUSE if gave_up else _PAUSE)
 
     def recovered_after(self, epoch: int, now: Owning | Member) -> int | None:
-        """The last sequence that the owner after an epoch has recovered; None if that is not known
-        any more."""
+        """Return the last sequence that the owner after an epoch recovered; None if unknown."""
         if isinstance(now, Owning):
             return now.publishing.file.recovered_after(epoch)
         assert self.leases is not None
@@ -248,7 +247,7 @@ class Entrance:
         """Lease what threads of this process still read, before the store is handed over.
 
         It is a version of the epoch before, which keeps all tables that a later owner finds, and
-        does not count as one of this epoch: nobody reads by its page any more.
+        does not count as one of this epoch: no process still reads by its page.
         """
         store = owning.opened.store
         assert self.leases is not None
@@ -268,23 +267,23 @@ class Entrance:
         self._lock = place.lock_as_member(LOCK)
 
     def claim(self) -> None:
-        """The handle has what :meth:`enter` has returned: the store exists from now on."""
+        """Note that the handle has the result of :meth:`enter`: the store exists from now on."""
         self._unclaimed = None
         self.counting.found_owner()
         self._arguments.pop("create_if_missing", None)
         self._arguments.pop("error_if_exists", None)
 
     def cancel(self) -> None:
-        """The handle is closed: let another thread's :meth:`enter` end, which may be waiting for an
-        owner that has stopped."""
+        """End another thread's :meth:`enter`, which may be waiting for an owner that has stopped:
+        the handle is closed."""
         self.cancelled = True
         joining = self._joining
         if joining is not None:
             joining.close()
 
     def close(self) -> None:
-        """End the leases, and what this process has of ``LOCK``; in a forked child, close the
-        descriptors that are the parent's too."""
+        """End the leases, and what this process has of ``LOCK``; in a forked child, also
+        close the descriptors of the parent."""
         if self.leases is not None:
             self.leases.close()
             self.leases = None
@@ -293,7 +292,7 @@ class Entrance:
             self._lock = None
 
     def _may_write(self) -> bool:
-        """Whether this process may write to the directory; True also if there is none yet."""
+        """True if this process may write to the directory; True also if there is none yet."""
         try:
             with self._system.env.open_directory(self._path) as directory:
                 return place_of(directory).is_writable()
@@ -301,7 +300,7 @@ class Entrance:
             return True  # which opening reports
 
     def _is_read(self) -> bool:
-        """Whether another process reads the store, as all do that share it."""
+        """Return True if another process reads the store, as all do that share it."""
         try:
             with self._system.env.open_directory(self._path) as directory:
                 file = place_of(directory).shared_file(SHARED, False)
@@ -317,13 +316,13 @@ class Entrance:
         pid = look.holder
         reason: str | None = None
         if look.state is LockState.NOBODY and not may_own:
-            reason = "no process owns the shared store, and this one may not"
+            reason = "no process owns the shared store, and this one may not become its owner"
         elif look.state is LockState.SHARING:
             reason = f"process {pid}, which owns the shared store, has not answered"
         elif look.state is LockState.ELSEWHERE:
             reason = (
-                f"process {pid} owns the shared store in another network namespace, a container's"
-                " for example: only processes of one namespace can share it"
+                f"process {pid} owns the shared store in another network namespace, for example in"
+                " a container: only processes of one namespace can share it"
             )
         return LockedError(self._path, pid or None, False, reason)
 
@@ -424,7 +423,7 @@ class Entrance:
 
         Their page is found by its name, or by what the owner has noted of its members.  If it
         cannot be found, as by a process of another pid namespace, no member may still lease a
-        version of that epoch: it reads what nobody can update.  It has the page, and owns the store
+        version of that epoch: its view cannot be updated.  It has the page, and owns the store
         when it next needs an owner.  Members of earlier epochs know already.
         """
         if self._system.pages.end_page(file.members(), token) or file.is_over(epoch):
@@ -522,7 +521,7 @@ class Entrance:
     def _hold_lock(self, directory: Directory) -> None:
         """Hold a member's part of ``LOCK``, which may be another file than it was."""
         lock = place_of(directory).lock_as_member(LOCK)
-        if lock is None:  # its owner has gone, and somebody has the store who does not share it
+        if lock is None:  # its owner has gone, and a process that does not share the store has it
             raise ConnectionResetError(errno.ECONNRESET, "the owner has gone")
         before, self._lock = self._lock, lock
         if before is not None:
@@ -571,7 +570,7 @@ class Entrance:
 
 
 def names_of(options: Options) -> dict[str, str]:
-    """What all processes of a shared store agree on, by name."""
+    """Return the names on which all processes of a shared store must agree, by option."""
     policy = options.filter_policy
     prefixes = options.prefix_extractor
     return {
@@ -595,7 +594,7 @@ def _may_not_own(path: str) -> PermissionDeniedError:
 
 
 def _has_gone(directory: Directory, file: SharedFile, head: Head) -> bool:
-    """Whether the owner of an epoch has ended: another process may have the name of its socket."""
+    """True if the owner of an epoch has ended: another process may have the name of its socket."""
     if directory.lock_holder(LOCK) is None:
         return True
     newest = file.read_head()
@@ -606,7 +605,7 @@ def _see_commits(page: SharedPage, store: Store) -> None:
     """In the owner: wait for the memtable, which is about to get what the page says.
 
     A nested call does not: the interrupted one may be about to put it there.  Raises
-    :class:`EpochOver` if this process owns the store no more.
+    :class:`EpochOver` if this process no longer owns the store.
     """
     if page.superseded:
         raise EpochOver(store.directory.path)

@@ -1,4 +1,4 @@
-"""Who keeps what of a shared store: :func:`report`, at the owner."""
+"""Report of what processes keep of a shared store: :func:`report`, at the owner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from lsmkv.shared.system.shared_file import in_ranges
 
 @described
 class Lease(NamedTuple):
-    """What one process keeps of a shared store: :meth:`lsmkv.SharedDB.leases`.  Plain data.
+    """The versions and logs that one process keeps of a shared store:
+    :meth:`lsmkv.SharedDB.leases`.  Plain data.
 
     >>> Lease(pid=4711, versions=(4294967298,), log=None, bytes=0).bytes
     0
@@ -29,7 +30,7 @@ class Lease(NamedTuple):
     log: int | None
     """The oldest log that one of its iterators over batches needs; None if there is none."""
     bytes: int
-    """Bytes of the files that it keeps, and that the store does not need any more."""
+    """Bytes of the files that it keeps, and that the store no longer needs."""
 
 
 @described
@@ -53,7 +54,7 @@ class LeaseReport(NamedTuple):
 def report(
     store: Store, publishing: Publishing, pending: PendingOutputs, pids: Iterable[int]
 ) -> LeaseReport:
-    """What members, and other processes, keep; ``pids`` are those that may be named."""
+    """Report what members, and other processes, keep; ``pids`` are those that may be named."""
     tables, logs = _obsolete_files(store, pending)
     file = publishing.file
     unknown = file.leased()

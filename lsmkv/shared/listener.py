@@ -67,7 +67,7 @@ from lsmkv.shared.turns import OwnerTurns
 
 _CHUNK = 1 << 18
 _READY = 8192
-"""Bytes of a READY, and more."""
+"""Bytes: more than a READY has."""
 _MOST_EVENTS = 256
 _MOMENT = 0.01
 """Seconds, in which others may give up a descriptor."""
@@ -75,7 +75,7 @@ _SOON = LEAST_PATIENCE / 2
 """Seconds: a request that is not older was certainly not withdrawn."""
 _UNPROVED = (
     "the owner answers only processes that can read the store's directory, and this one has not"
-    " shown that it can: it may be of a release of lsmkv that cannot"
+    " proved that it can: its release of lsmkv may be unable to"
 )
 _LONGEST_SLEEP = 3600.0
 """Seconds: a member says for how long it waits, and the system takes no more than some weeks."""
@@ -110,7 +110,7 @@ class Listener:
         self.options = options
         """The owner's options, as members get them."""
         self.only_owns = only_owns
-        """Whether this process does nothing but own the store."""
+        """True if this process does nothing but own the store."""
         self._proofs = publishing.file.proofs()
         self._members: dict[int, MemberConnection] = {}  # by descriptor
         self._free_slots = list(range(SLOTS - 1, -1, -1))
@@ -316,7 +316,7 @@ class Listener:
             member.received.append(data[at:])
 
     def _receive_ready(self, member: MemberConnection) -> int:
-        """Receive what comes with a descriptor, perhaps; returns the number of bytes."""
+        """Receive data, perhaps with a descriptor; returns the number of bytes."""
         content, fd = self._sockets.receive_with(member.socket, _READY)
         if fd >= 0:
             if member.passed >= 0:
@@ -413,8 +413,8 @@ class Listener:
         """Answer a process that wants to join."""
         if hello.get("protocol") != PROTOCOL:
             reason = (
-                f"the owner speaks protocol {PROTOCOL}, not {hello.get('protocol')}: its release"
-                " of lsmkv is another one"
+                f"the owner speaks protocol {PROTOCOL}, not {hello.get('protocol')}: it runs"
+                " another release of lsmkv"
             )
             self._send(member, error_frame(request, Error(reason)))
             return
@@ -450,8 +450,8 @@ class Listener:
             self._drop(member)
 
     def _proves(self, member: MemberConnection, proof: object) -> bool:
-        """Whether a process can read ``SHARED``: it knows what is in it, or, if its release knows
-        nothing of that, has it open."""
+        """Return True if a process can read ``SHARED``: it knows its content, or, if its release
+        does not know the proof, has the file open."""
         if isinstance(proof, str) and self._proofs is not None:
             return bool(compare_digest(proof.encode(), self._proofs.of_member.encode()))
         return self._publishing.file.is_open_in(member.pid)
@@ -463,10 +463,10 @@ class Listener:
         return Error(f"the store is shared with the {what} {name!r}, not {given!r}")
 
     def _note_member(self, member: MemberConnection, request: int, ready: dict[str, Any]) -> None:
-        """Note where a member holds the page, before anybody answers to it."""
+        """Note where a member holds the page, before it is answered."""
         fd = ready.get("descriptor")
         if not member.welcome or not isinstance(fd, int):
-            raise CorruptionError("a member that does not say where it holds the page")
+            raise CorruptionError("a member has not sent its descriptor of the page")
         self._publishing.file.note_member(member.slot, member.pid, fd)
         member.greeted = True
         fd, member.passed = member.passed, -1
@@ -501,7 +501,7 @@ class Listener:
     # Calls
 
     def _call(self, member: MemberConnection, request: int, call: dict[str, Any]) -> None:
-        """Hear nothing more from a member until its call is over."""
+        """Run a call of a member, and read nothing from it until the call is over."""
         self._poll.unregister(member.socket.fileno())
         try:
             self._calls.start(member, request, call)
@@ -510,7 +510,7 @@ class Listener:
             self._send(member, error_frame(request, error))
 
     def _hear_again(self) -> bool:
-        """Hear members whose calls are over; whether there are any."""
+        """Read again from members whose calls are over.  Returns True if there are any."""
         heard = False
         for member in self._calls.finished():
             heard = True
@@ -540,5 +540,5 @@ class Listener:
 
 
 def _out_of_descriptors() -> OSError:
-    reason = "the owner's process can have no more descriptors for connections"
+    reason = "the owner's process has no free descriptors for connections"
     return OSError(errno.EMFILE, reason)

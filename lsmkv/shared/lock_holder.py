@@ -1,4 +1,4 @@
-"""Who holds ``LOCK`` of a shared store: :func:`look_at_lock`.
+"""State of ``LOCK`` of a shared store, and its holder: :func:`look_at_lock`.
 
 A process looks when it can neither join an owner nor be one (``joining.py``, which says what
 follows from each state).
@@ -20,10 +20,10 @@ from lsmkv.shared.system.shared_file import Head
 
 
 class LockState(Enum):
-    """What a look at ``LOCK`` shows."""
+    """The state of ``LOCK``."""
 
     NOBODY = 0
-    """It is free, but for what members have of it."""
+    """It is free, except for the members' parts."""
     UNKNOWN = 1
     """Its holder has all of it, and has not said that it shares the store."""
     SHARING = 2
@@ -62,7 +62,7 @@ def look_at_lock(env: Env, path: str) -> Look:
 
 
 def _last_head(directory: Directory) -> Head | None:
-    """What the last owner has said of itself, which may be another process than the holder."""
+    """Return the last owner's head; that owner may be another process than the holder."""
     try:
         file = place_of(directory).shared_file(SHARED, False)
     except FileNotFoundError:
@@ -74,7 +74,7 @@ def _last_head(directory: Directory) -> Head | None:
 
 
 class Wait:
-    """How long a process waits while ``LOCK`` is as it was."""
+    """Time limits of a process that waits while ``LOCK`` does not change."""
 
     def __init__(self, for_owner: float, for_unknown: float, longest: float = math.inf) -> None:
         """Seconds: for an owner, for a holder that may not share the store, and for everything
@@ -91,7 +91,7 @@ class Wait:
         return max(0.0, self._until - time.monotonic())
 
     def is_over(self, look: Look) -> bool:
-        """Whether no time is left, or the last looks were all the same, for too long."""
+        """Return True if no time is left, or the last looks were all the same, for too long."""
         if self.left == 0.0:
             return True
         if look != self._last:

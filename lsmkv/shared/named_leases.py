@@ -9,10 +9,10 @@ wish.
 **When the owner goes**, or is killed, members go on with what they hold.  Each lease of a member is
 noted in the file ``SHARED``, by a lock that ends with the process, on a byte that stands for the
 lease's name, permit and deadline.  The next owner grants no name that is noted there until the note
-is gone or its deadline has passed; nobody needs to claim anything, or to notice.  While somebody
-waits for such a name, and only then, the owner looks fifty times a second.  Who waits asks the next
-owner again: the order of arrival begins again with it.  What threads of the old owner held ends
-with it: they can write no more.
+is gone or its deadline has passed; no process has to claim anything.  While a caller
+waits for such a name, and only then, the owner looks fifty times a second.  A waiting caller asks
+the next owner again: the order of arrival begins again with it.  What threads of the old owner held
+ends with it: they can no longer write.
 
 No two hold a name, whenever the owner dies.  A member notes its lease before it looks at the page;
 the next owner ends the page before it looks at the notes.  So either the next owner sees the note,
@@ -21,7 +21,7 @@ or the member sees that its owner is gone, drops the lease, and asks again.
 **Deadlocks.**  A HOLD says who asks, and which leases that caller has, so that each owner can find
 circles, also among leases that an earlier one has granted.  A member that closes a circle is
 answered by :class:`DeadlockError`.  An owner of revision 1 gets none of this, and members of
-that revision say nothing: they wait as before.
+that revision send nothing: they wait as before.
 
 Left out: a member that is stopped for longer than its limit has no lease any more, and does not
 know before it asks (:attr:`NamedLease.held`).  Names are noted by a checksum of 29 bits: if a name
@@ -78,7 +78,7 @@ def _moment_after(deadline: float) -> int:
 
 
 class MemberWish(Wish):
-    """A member's wish, and the connection that it has come by."""
+    """A member's wish, and the connection through which it came."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class MemberWish(Wish):
 
 
 class OwnerLeases:
-    """The queue of a shared store.  All but :attr:`queue` is the listener's thread's alone."""
+    """The queue of a shared store.  Except for :attr:`queue`, for the listener's thread only."""
 
     def __init__(self, file: SharedFile, ring: Callable[[], None]) -> None:
         """The members of the last owner know that it is gone.  ``ring`` wakes the listener."""
@@ -121,7 +121,7 @@ class OwnerLeases:
         self._used = False
 
     def ask(self, member: MemberConnection, request: int, asked: dict[str, Any]) -> None:
-        """A member's HOLD.  :class:`CorruptionError` for one that no member sends."""
+        """Handle a member's HOLD.  :class:`CorruptionError` for one that no member sends."""
         if member.slot in self._wishes:
             raise CorruptionError("a second lease by one connection")
         name, permits = asked.get("name"), asked.get("permits")
@@ -131,13 +131,13 @@ class OwnerLeases:
             timeout is None or isinstance(timeout, float),
         )
         if not (isinstance(name, str) and isinstance(permits, int) and all(numbers)):
-            raise CorruptionError("a message that asks for no lease")
+            raise CorruptionError("malformed request for a lease")
         try:
             plain = bytes.fromhex(name)
             checked(plain, permits, limit, timeout)
             waiter = _waiter_in(member.pid, asked)
         except ValueError as error:
-            raise CorruptionError(f"a message that asks for no lease: {error}") from error
+            raise CorruptionError(f"malformed request for a lease: {error}") from error
         until = NEVER if timeout is None else time.monotonic() + timeout
         wish = MemberWish(member, request, plain, permits, limit, until, self._wake, waiter)
         self._used = True
@@ -145,12 +145,13 @@ class OwnerLeases:
         self.queue.ask(wish)
 
     def end(self, member: MemberConnection) -> bool:
-        """A member's RELEASE, or the end of its connection.  Whether it held a lease until now."""
+        """Handle a member's RELEASE, or the end of its connection.  Returns True if it held a lease
+        until now."""
         wish = self._wishes.pop(member.slot, None)
         return wish is not None and self.queue.end(wish)
 
     def answers(self) -> list[MemberWish]:
-        """The wishes that are to be answered now."""
+        """Return the wishes to answer now."""
         if not self._used:
             return []
         self.queue.advance()
@@ -165,7 +166,7 @@ class OwnerLeases:
         return found
 
     def seconds(self) -> float:
-        """Seconds until :meth:`answers` is to be asked again."""
+        """Seconds until :meth:`answers` must be called again."""
         if not self._used:
             return NEVER
         if self._woken:
@@ -174,11 +175,11 @@ class OwnerLeases:
 
     @property
     def has_own(self) -> bool:
-        """Whether a thread of the owner holds a lease, or waits for one."""
+        """True if a thread of the owner holds a lease, or waits for one."""
         return self.queue.wishes > sum(not wish.over for wish in list(self._wishes.values()))
 
     def close(self) -> None:
-        """Grant nothing any more; members ask the next owner."""
+        """Stop granting leases; members ask the next owner."""
         self._used = False
         self.queue.close()
 
@@ -211,7 +212,7 @@ class Notes:
             self._counts[key] = count + 1
 
     def remove(self, file: SharedFile, name: int, moment: int) -> None:
-        """It has ended."""
+        """Remove the note of a lease that has ended."""
         with self._lock:
             key = file, name, moment
             count = self._counts.pop(key, 0)
@@ -250,7 +251,7 @@ class MemberEnd(LeaseEnd):
         # The note first: the next holder may be a thread of this process, with the same note.
         held = time.monotonic() < self._deadline and not self._file.closed
         self.remove_note()
-        self._connection.failed = True  # until it is answered: the lease ends with it, too
+        self._connection.failed = True  # until it is answered: the lease also ends with it
         try:
             answer = deferred.interruptible(lambda: self._connection.ask(plain(RELEASE)))
             return number_in(answer) == 1
@@ -263,15 +264,15 @@ class MemberEnd(LeaseEnd):
             self._joined.give_back(self._connection)
 
     def remove_note(self) -> None:
-        """The lease is no longer held."""
+        """Remove the note of the lease, which is no longer held."""
         self._notes.remove(self._file, self._name, self._moment)
 
 
 def _waiter_in(pid: int, asked: dict[str, Any]) -> Waiter:
-    """Who asks for a lease, as far as a member has said so.  ``ValueError``."""
+    """Return the caller that asks for a lease, as far as a member has named it.  ``ValueError``."""
     caller, label, claims = asked.get("caller", ""), asked.get("label", ""), asked.get("claims", [])
     if not (isinstance(caller, str) and isinstance(label, str) and isinstance(claims, list)):
-        raise ValueError("it does not say who asks")
+        raise ValueError("the caller is missing or malformed")
     return Waiter(pid, f"{pid}:{caller}", label, tuple([_claim_in(pid, one) for one in claims]))
 
 
@@ -280,7 +281,7 @@ def _claim_in(pid: int, claim: object) -> Claim:
         name, permit, caller = claim
         if isinstance(name, str) and isinstance(permit, int) and isinstance(caller, str):
             return Claim(bytes.fromhex(name), permit, f"{pid}:{caller}")
-    raise ValueError("it does not say what its caller holds")
+    raise ValueError("a malformed claim")
 
 
 def hold(

@@ -1,4 +1,4 @@
-"""Who has a store open, and what that process says of it: what ``lsmkv top`` shows, for programs.
+"""The process that has a store open, and its published state: ``lsmkv top`` for programs.
 
 A process that opens a store with ``publish_stats=True`` publishes its counters and latencies once a
 second.  :func:`read_owner` reads them in any other process, without a lock and without opening the
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def read_owner(store: str | os.PathLike[str] | Directory, *, env: Env | None = None) -> Owner:
-    """Who has a store open, and what was published last.
+    """Return the process that has a store open, and the state that was published last.
 
     ``store`` is its path, or its :class:`lsmkv.Directory` for a program that reads again and again,
     which stays open; ``env`` is where the path is, if not in the local file system.  Nothing is

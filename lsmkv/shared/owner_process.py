@@ -32,7 +32,7 @@ class OnlyOwner(SharedDB):
 
 
 def main() -> None:
-    """Own the store that the request names, until nobody needs it any more."""
+    """Own the store that the request names, as long as a process needs it."""
     db = _open(detached.request())
     if db is None:
         return

@@ -1,4 +1,4 @@
-"""What the owner of a shared store publishes: :class:`Publishing`.
+"""Publication by the owner of a shared store: :class:`Publishing`.
 
 The engine calls it at the moments that matter (:class:`~lsmkv.engine.db.tree.sharing.Sharing`), and
 it writes them into the page.  Storing the page's sequence is the one moment at which a write
@@ -24,7 +24,7 @@ from lsmkv.shared.system.system import System
 _Expected = tuple[
     list[Operation], list[memoryview], list[tuple[int, int, int]], Callable[[int], None]
 ]
-"""What :meth:`Publishing.expect` is called with."""
+"""Arguments of :meth:`Publishing.expect`."""
 
 
 class Publishing(Sharing):
@@ -60,13 +60,13 @@ class Publishing(Sharing):
         self._noted: list[int] = []  # the slots of the batch that is being committed
         self.epoch = head.epoch
         self.counts = MemberCounts(system)
-        """What members count."""
+        """Counters of the members."""
         self.waiting = False
-        """Whether a member waits for the next write."""
+        """True if a member waits for the next write."""
         self.names: Callable[[], list[LeasedName]] | None = None
-        """What the owner knows of leases with names."""
+        """Returns the owner's named leases."""
         self.release_unread: Callable[[], None] | None = None
-        """Ends the leases that this process has taken as a member, and needs no more."""
+        """Ends the leases that this process has taken as a member, and no longer needs."""
         self.wake: Callable[[], None] | None = None
         """Called after a write for which a member waits."""
 
@@ -83,9 +83,9 @@ class Publishing(Sharing):
         slots: list[tuple[int, int, int]],
         happened: Callable[[int], None],
     ) -> None:
-        """The next batch of exactly this list is of members: their slots, the numbers of their
-        requests, and how many operations each has.  ``encoded`` are the parts of the batch's record
-        after its header.
+        """Expect the next batch of exactly this list from members: their slots, the numbers of
+        their requests, and how many operations each has.  ``encoded`` are the parts of the batch's
+        record after its header.
 
         ``happened`` is called with the batch's last sequence as soon as the batch has happened,
         before the memtable has it: no member reads there, and a thread of this process that reads
@@ -150,7 +150,7 @@ class Publishing(Sharing):
         return False
 
     def is_kept_by(self, number: int, versions: list[int]) -> bool:
-        """Whether the leases of these versions keep a table that the store does not need."""
+        """Return True if the leases of these versions keep a table that the store does not need."""
         first = self._born.get(number, 0)
         last = self._died.get(number, self.head.epoch * VERSIONS_OF_EPOCH) - 1
         return any(first <= version <= last for version in versions)
@@ -164,7 +164,8 @@ class Publishing(Sharing):
         return self.counts.rows()
 
     def hand_over(self) -> None:
-        """Let every process look for the next owner once the store is closed, this one too."""
+        """Let every process look for the next owner once the store is closed, including this
+        one."""
         self._handing_over = True
 
     def leave(self) -> None:
@@ -199,7 +200,7 @@ class Publishing(Sharing):
 def begin_publishing(system: System, directory: Directory, file: SharedFile) -> Publishing:
     """Begin an epoch; caller holds ``LOCK``.
 
-    The socket has its name before the file says which that is: nobody else can take it first.
+    The socket has its name before the file states it: no other process can take it first.
     """
     sockets: Any = system.sockets
     listening: list[Any] = []

@@ -137,7 +137,7 @@ class SharedDB(SharedHandle):
     """
 
     _only_owns = False
-    """Whether this process does nothing but own the store."""
+    """True if this process does nothing but own the store."""
     _defaults: Collection[str] = ()
     """The names of options that the user has not given."""
 
@@ -216,7 +216,7 @@ class SharedDB(SharedHandle):
     def _with_defaults(
         cls, path: str, defaults: OptionArguments, options: OptionArguments
     ) -> SharedDB:
-        """The store, opened by a caller that has defaults of its own: if the owner has other values
+        """The store, opened by a caller that has its own defaults: if the owner has other values
         there is no warning, since the user has given only ``options``."""
         db = cls.__new__(cls)
         db._defaults = defaults.keys() - options.keys()
@@ -245,7 +245,7 @@ class SharedDB(SharedHandle):
         return part.listener.members if isinstance(part, Owning) else []
 
     def leases(self) -> LeaseReport:
-        """Who leases which versions of the store, and how much space that takes up.
+        """Report which processes lease which versions of the store, and how much space it takes.
 
         A member leases the version that it has read last, and those of its iterators and snapshots;
         the owner keeps their tables.  ``names`` are the leases of locks and of other callers that
@@ -536,12 +536,12 @@ _FOR_EVER = 1e9
 
 
 def _checked_patience(value: object) -> float | None:
-    """A number of seconds above 0; None for what nobody lives to see."""
+    """A number of seconds above 0; None for a time beyond any practical limit."""
     if value is None:
         return None
     patience = seconds("patience", value)
     if patience == 0.0:
-        raise ValueError("patience must be above 0; None waits for ever")
+        raise ValueError("patience must be above 0; None waits forever")
     return patience if patience < _FOR_EVER else None
 
 

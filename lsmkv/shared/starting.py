@@ -1,7 +1,7 @@
 """Starts the process that owns a store for others: ``owner="process"``.
 
 :mod:`lsmkv.shared.owner_process` is what runs there.  Request and answer are pickled: both ends are
-this program's, and nobody else can write into the pipes.
+this program's, and no other process can write into the pipes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OWNED: Final = "owned"
 FAILED: Final = "failed"
 _ATTEMPTS: Final = 5
 _LOOK_EVERY: Final = 0.1
-"""Seconds after which a starter looks whether its handle was closed."""
+"""Seconds after which a starter checks whether its handle was closed."""
 _OF_ONE_PROCESS: Final = ("block_cache", "trace")
 
 
@@ -52,7 +52,7 @@ def start_owner(
         program, answer = _start(path, request, python, go_on)
         if answer:
             return _owns(answer)
-    raise Error(f"{path}: {program} was started to own the store, and has ended at once")
+    raise Error(f"{path}: {program} was started to own the store, but ended immediately")
 
 
 def _start(path: str, request: bytes, python: str, go_on: Callable[[], None]) -> tuple[str, bytes]:
@@ -68,7 +68,7 @@ def _start(path: str, request: bytes, python: str, go_on: Callable[[], None]) ->
     if process.is_other:
         raise ValueError(
             f"{process.program} is not the Python {platform.python_version()} of this program:"
-            " pass python=, the path of one"
+            " pass its path as python="
         )
     return process.program, answer
 

@@ -39,7 +39,7 @@ class Registered:
 
     @property
     def forked(self) -> bool:
-        """Whether this is a copy in a forked child: the transaction is the parent's."""
+        """True if this is a copy in a forked child: the transaction is the parent's."""
         return self._pid != os.getpid()
 
     def take(self) -> int:
@@ -134,7 +134,7 @@ class OwnCommit:
 
 
 class OwnerTransactions:
-    """What members' transactions keep pinned.  The listener's thread calls it."""
+    """The sequences that members' transactions keep pinned.  The listener's thread calls it."""
 
     def __init__(
         self,
@@ -164,13 +164,13 @@ class OwnerTransactions:
         self._send(member, frame(DONE, request, NUMBER.pack(number)))
 
     def end(self, number: int) -> None:
-        """A transaction is over, if it is not already."""
+        """End a transaction, if it has not ended already."""
         begun = self._begun.pop(number, None)
         if begun is not None:
             begun[1].release()
 
     def end_all(self, member: MemberConnection) -> None:
-        """A connection has ended."""
+        """End all transactions of a closed connection."""
         begun = [number for number, (by, _) in self._begun.items() if by is member]
         for number in begun:
             self.end(number)

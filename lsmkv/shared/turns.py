@@ -5,14 +5,15 @@ threads use it directly.  A member asks the owner for its place with a TURN, and
 turn has come, on a connection that it keeps for this alone.  TURN_OVER ends the turn, and so does
 the end of the connection, since a process has died or a thread was interrupted.
 
-**The word.**  Nobody asks the owner for anything while nobody has or wants a turn: the owner stores
-in a word of the page whose turns there are, one bit for each of 63 groups of keys, and all of them
-for a call that may be about any key.  A member looks at it before each attempt.  The top bit says
-that the owner has a queue at all; where it is missing, since the owner's release is older, there
-are turns within each process alone.  Members of such releases do not look at the word.
+**The word.**  No process asks the owner for anything while none has or wants a turn: the owner
+stores in a word of the page whose turns there are, one bit for each of 63 groups of keys, and all
+of them for a call that may be about any key.  A member looks at it before each attempt.  The top
+bit says that the owner has a queue at all; where it is missing, since the owner's release is older,
+there are turns within each process alone.  Members of such releases do not look at the word.
 
-**When the owner goes**, the queue begins again with the next one.  Who has had a turn then, or
-waited for one, makes another attempt.  Its turn, if it needs one, is that of the next queue.
+**When the owner goes**, the queue begins again with the next one.  A caller that has had a turn
+then, or waited for one, makes another attempt.  Its turn, if it needs one, is that of the next
+queue.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _GROUPS: Final = 63
 _ALL: Final = (1 << _GROUPS) - 1
 _HAS_QUEUE: Final = 1 << _GROUPS
 _LOOK_EVERY: Final = 0.1
-"""Seconds after which the owner looks whether a turn has lasted too long, while members wait."""
+"""Seconds after which the owner checks whether a turn has lasted too long, while members wait."""
 _NEVER: Final = float("inf")
 
 
@@ -50,7 +51,7 @@ def _bits_of(key: bytes | None) -> int:
 
 
 def _name_of(key: bytes | None) -> bytes | None:
-    """What the owner's queue has in the place of a key."""
+    """Return the name that stands for a key in the owner's queue."""
     return None if key is None else b"%d" % _group_of(key)
 
 
@@ -126,7 +127,7 @@ class _Asked:
         self.turn = turn
         self.request = 0
         self.until = 0.0
-        """When the request is to be answered (``time.monotonic``)."""
+        """The time at which the request is to be answered (``time.monotonic``)."""
 
 
 class OwnerTurns(SharedQueue):
@@ -141,7 +142,7 @@ class OwnerTurns(SharedQueue):
         """The listener's: a finalizer there may interrupt the queue, and never waits for it."""
         self._asked: dict[int, _Asked] = {}  # by the slots of connections
         self._waiting: dict[int, _Asked] = {}
-        """Those of which a request is to be answered."""
+        """Members with a request that must be answered, by slot."""
 
     def is_free(self, key: bytes | None) -> bool:
         return get_ident() == self.thread or self.queue.is_free(_name_of(key))
@@ -150,10 +151,10 @@ class OwnerTurns(SharedQueue):
         return None if get_ident() == self.thread else OwnerPlace(self.queue, key)
 
     def ask(self, member: MemberConnection, request: int, content: bytes) -> None:
-        """A member's TURN.  :class:`CorruptionError` for one that no member sends."""
+        """Handle a member's TURN.  :class:`CorruptionError` for one that no member sends."""
         group, milliseconds = NUMBERS.unpack(content)
         if group > _GROUPS:
-            raise CorruptionError(f"a message that asks for a turn of group {group:,}")
+            raise CorruptionError(f"a request for a turn of the invalid group {group:,}")
         asked = self._asked.get(member.slot)
         if asked is None or (asked.turn.since > 0 and not self.queue.holds(asked.turn)):
             turn = Turn(b"%d" % group if group < _GROUPS else None, self._ring)
@@ -164,15 +165,15 @@ class OwnerTurns(SharedQueue):
         self._waiting[member.slot] = asked
 
     def end(self, member: MemberConnection) -> None:
-        """A member's TURN_OVER, or the end of its connection."""
+        """Handle a member's TURN_OVER, or the end of its connection."""
         asked = self._asked.pop(member.slot, None)
         if asked is not None:
             self._waiting.pop(member.slot, None)
             self.queue.leave(asked.turn)
 
     def answers(self) -> list[tuple[MemberConnection, int, int]]:
-        """The members that are to be answered now, their requests, and for how many milliseconds
-        they have their turns; 0 for those that have to ask again."""
+        """Return the members to answer now, their requests, and the milliseconds that they have
+        their turns; 0 for those that have to ask again."""
         found: list[tuple[MemberConnection, int, int]] = []
         if not self._waiting:
             return found
@@ -187,7 +188,7 @@ class OwnerTurns(SharedQueue):
         return found
 
     def seconds(self) -> float:
-        """Seconds until :meth:`answers` is to be asked again."""
+        """Seconds until :meth:`answers` must be called again."""
         if not self._waiting:
             return _NEVER
         first = min(asked.until for asked in self._waiting.values())
@@ -229,9 +230,9 @@ class MemberPlace(Place):
         self._group = _GROUPS if key is None else _group_of(key)
         self._connection: Connection | None = None
         self._until = 0.0
-        """When the turn ends (``time.monotonic``)."""
+        """The time at which the turn ends (``time.monotonic``)."""
         self._lost = False
-        """Whether the owner has gone."""
+        """True if the owner has gone."""
 
     def wait(self, seconds: float) -> bool:
         """True also if the owner has gone: the next attempt finds another."""

@@ -29,19 +29,19 @@ _PATIENCE = 30.0
 
 
 class OwnerStatus(NamedTuple):
-    """What the owner of a shared store says of itself."""
+    """The status that the owner of a shared store reports."""
 
     pid: int
     release: str | None
     """Its release of lsmkv; None of one that cannot be asked."""
     only_owns: bool | None
-    """Whether that process does nothing but own the store; None of an older release."""
+    """True if that process does nothing but own the store; None of an older release."""
     members: list[int] | None
     """The process ids of the members; None of a release that cannot be asked."""
 
 
 def owner_status(path: str | os.PathLike[str]) -> OwnerStatus | None:
-    """Who owns a shared store; None if no process does.
+    """Return the owner of a shared store; None if no process owns it.
 
     Raises :class:`NotFoundError`, :class:`LockedError` if a process has the store open that does
     not share it, and :class:`IOError`.
@@ -89,7 +89,7 @@ def _ask(directory: Directory, path: str, holder: int, ends: bool) -> OwnerStatu
     except (ConnectionError, OwnerGone):
         pass  # it closes the store, or has just begun to open it
     except Error:
-        pass  # an older release, which answers nobody but members; or it does not answer in time
+        pass  # an older release, which answers only members; or it does not answer in time
     finally:
         if joined is not None:
             joined.leave()
@@ -98,8 +98,8 @@ def _ask(directory: Directory, path: str, holder: int, ends: bool) -> OwnerStatu
         raise Error(f"{path}: process {status.pid} has just begun to own the store: ask it again")
     if ends:
         raise Error(
-            f"{path}: process {status.pid} owns the store, and does not hand it over: it has an"
-            " older release, holds a lease with a name, follows the writes, or does not answer"
+            f"{path}: process {status.pid} owns the store, and does not hand it over: it runs an"
+            " older release, holds a named lease, follows the writes, or does not answer"
         )
     return status
 

@@ -44,7 +44,7 @@ from lsmkv.shared.system.shared_page import SharedPage
 
 
 class Membership(Protocol):
-    """What a writer knows of the handle that it belongs to."""
+    """The part of a handle that its writer uses."""
 
     def _call_owner(
         self, method: str, arguments: dict[str, Any], progress: Progress | None = None
@@ -62,7 +62,7 @@ class Membership(Protocol):
 
 
 class Fate(Enum):
-    """What became of a request whose owner has gone; the module's table has the reasons."""
+    """The outcome of a request whose owner has gone; the module's table has the reasons."""
 
     NOT_WRITTEN = 0
     WRITTEN = 1
@@ -70,7 +70,7 @@ class Fate(Enum):
 
 
 def fate_of(gone: OwnerGone, page: SharedPage, recovered: int | None) -> Fate:
-    """What became of a request, by the page of its owner, of which another one has taken over.
+    """Return the outcome of a request, from its owner's page, after another owner took over.
 
     ``recovered`` is the last sequence that the next owner has recovered; None if that is unknown.
     """
@@ -83,14 +83,14 @@ def fate_of(gone: OwnerGone, page: SharedPage, recovered: int | None) -> Fate:
 
 
 def fate_without_owner(gone: OwnerGone, page: SharedPage) -> Fate:
-    """What became of a request, if there is no next owner."""
+    """Return the outcome of a request, if there is no next owner."""
     if gone.is_undone or (page.superseded and page.noted(gone.slot)[0] != gone.request):
         return Fate.NOT_WRITTEN
     return Fate.UNKNOWN
 
 
 class DeniedWriter(WritePath):
-    """What a process writes through that may only read: nothing."""
+    """The writer of a process that may only read: it writes nothing."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -53,6 +53,27 @@ NEVER = {
 }
 """Phrases, and what to write instead."""
 _NEVER = re.compile(rf"\b(?:{'|'.join(NEVER)})\b", re.IGNORECASE)
+IDIOMS = {
+    r"\b(?:go|goes|gone|went) with\b": "requires; cannot be combined with; is removed with",
+    r"\b(?:is|are|was|were) used up\b": "is exhausted",
+    r"\bgives? (?:\w+ ){1,3}free\b": "releases",
+    r"\bof (?:anyone|anybody|somebody|nobody)'s\b": "user code",
+    r"\bof (?:its|their) own(?! \w)": "its own; separate",
+    r"\bdoes so for\b": "spares others a wait",
+    r"\bbut for\b": "except for",
+    r"\bby turns\b": "alternating",
+    r"\bif need be\b": "if necessary",
+    r"\b(?:in one breath|spells? of)\b": "in one step; a burst of",
+    r"\bwhich had \d": "expected",
+    r"\bmay not(?=[.;:]|\Z)": "the verb: may not write",
+    r"\b(?:meanwhile|too)(?=[.;:)]|\Z)": "also, before the verb; during it",
+}
+"""The same for lsmkv's docstrings, comments and messages: a translation's idioms, as patterns."""
+_IDIOMS = re.compile("|".join(IDIOMS), re.IGNORECASE)
+_QUESTION = re.compile(r"\s*(?:What|Whether|Where|How|Who|Whose|When)\b")
+"""A docstring that begins so names neither a thing nor an act: write "True if" or "Return"."""
+ROOMS_NOT_DONE = ("adapters", "cache", "course", "server", "shards", "testing", "tools")
+"""Rooms of ``lsmkv/`` that have such docstrings and idioms yet; none is added."""
 _CODE = re.compile(r"``+.*?``+|`[^`\n]*`|<[^>\n]+>|\]\([^)]*\)|https?://\S+")
 
 
@@ -155,6 +176,69 @@ def test_no_docstring_or_help_is_a_genitive() -> None:
     assert not found, "\n".join(found)
 
 
+def docstrings(tree: ast.Module) -> Iterator[Line]:
+    """Every string that stands alone: of modules, classes, functions and attributes."""
+    for node in ast.walk(tree):
+        value = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            yield Line(value.lineno, value.value)
+
+
+def questions(tree: ast.Module) -> list[str]:
+    """The docstrings that begin with a question word, with their lines."""
+    return [
+        f"{line.number}: {line.text.strip()[:40]!r}"
+        for line in docstrings(tree)
+        if _QUESTION.match(line.text)
+    ]
+
+
+def idioms(text: str) -> list[str]:
+    """The idioms in a module's comments and strings, each string read as a whole."""
+    whole = [
+        Line(token.start[0], token.string)
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT
+    ]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            prose = re.sub(r"(?m)^ *(?:>>>|\.\.\.).*$", "", node.value)
+            whole.append(Line(node.lineno, " ".join(_CODE.sub("code", prose).split())))
+    return [
+        f"{line.number}: {found[0]!r}" for line in whole for found in _IDIOMS.finditer(line.text)
+    ]
+
+
+def done_modules() -> list[Path]:
+    package = ROOT / "lsmkv"
+    return [
+        path
+        for path in sorted(package.rglob("*.py"))
+        if path.relative_to(package).parts[0] not in ROOMS_NOT_DONE
+    ]
+
+
+@needs_checkout
+def test_no_docstring_begins_with_a_question_word() -> None:
+    """ "True if it is damaged", not "Whether it is damaged": the thing, the act, or the value."""
+    found = [
+        f"{path.relative_to(ROOT)}:{one}"
+        for path in done_modules()
+        for one in questions(parsed(path))
+    ]
+    assert not found, "\n".join(found)
+
+
+@needs_checkout
+def test_no_docstring_comment_or_message_of_lsmkv_has_these_idioms() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{one}"
+        for path in done_modules()
+        for one in idioms(path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
 @needs_checkout
 def test_long_sentences_become_fewer() -> None:
     """``long_sentences.txt`` says how many each page has: not more, and not fewer any longer."""
@@ -177,6 +261,26 @@ def test_the_check_finds_what_it_should() -> None:
     assert findings(Path("page.md"), page) == ["page.md:1: 'anew'", "page.md:6: 'is told'"]
     module = "def f():\n    # in vain\n    x = 'anew'\n    return 'read anew', 'renewed thing'\n"
     assert findings(Path("m.py"), module) == ["m.py:2: 'in vain'", "m.py:4: 'anew'"]
+
+
+def test_question_words_and_idioms_are_found() -> None:
+    module = (
+        '"""How it works."""\n\n\ndef f():\n    """Return what it has.\n\n    Whether."""\n\n\n'
+        'x = 1\n"""\nWhose x it is."""\ny = "What is y?"\n'
+    )
+    assert questions(ast.parse(module)) == ["1: 'How it works.'", "11: 'Whose x it is.'"]
+    module = (
+        "def f():\n"
+        '    """It has a lock of\n    its own, too.\n\n    >>> f() # of its own\n    """\n'
+        "    # of its own choice, and too late; it may not go; this goes with it\n"
+        "    raise E(f'no owner, and {1} may not')\n"
+    )
+    assert idioms(module) == [
+        "7: 'goes with'",
+        "2: 'of its own'",
+        "2: 'too'",
+        "8: 'may not'",
+    ]
 
 
 def test_a_sentence_is_counted_once_and_whole() -> None:

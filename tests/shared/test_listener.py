@@ -141,7 +141,7 @@ def test_no_member_may_call_what_is_not_for_members(db: SharedDB) -> None:
             member.sendall(json_frame(CALL, 2, {"method": method, "arguments": {}}))
             kind, _, content = received(member)
             assert kind == FAILED
-            assert "no member may call" in json.loads(content)["text"]
+            assert "a member cannot call" in json.loads(content)["text"]
 
 
 def test_a_member_that_never_reads_holds_up_nobody(db: SharedDB) -> None:

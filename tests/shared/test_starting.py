@@ -116,7 +116,7 @@ def test_a_python_that_cannot_own(path: Path, tmp_path: Path) -> None:
     another.chmod(0o755)
     with pytest.raises(ValueError, match=r"python3\.5 is not the Python 3\..* of this program"):
         SharedDB(path, python=str(another), **options)
-    with pytest.raises(lsmkv.Error, match=r"/bin/true was started .* has ended at once"):
+    with pytest.raises(lsmkv.Error, match=r"/bin/true was started .* ended immediately"):
         SharedDB(path, python="/bin/true", **options)
 
 
@@ -149,5 +149,5 @@ def test_a_program_whose_working_directory_was_removed(path: Path, tmp_path: Pat
 
 def test_a_program_that_has_no_python(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "frozen", True, raising=False)
-    with pytest.raises(NotImplementedError, match="pass python="):
+    with pytest.raises(NotImplementedError, match="the path of one as python="):
         SharedDB(path, owner="process", create_if_missing=True)

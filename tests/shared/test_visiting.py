@@ -76,5 +76,5 @@ def test_an_owner_that_does_not_answer(path: Path, other: Start) -> None:
         assert owner_status(path) == (os.getpid(), RELEASE, False, [])
         db._part.listener.stop()  # type: ignore[union-attr]
         assert owner_status(path) == (os.getpid(), None, None, None)
-        with pytest.raises(lsmkv.Error, match="does not hand it over: it has an older"):
+        with pytest.raises(lsmkv.Error, match="does not hand it over: it runs an older"):
             hand_over(path)

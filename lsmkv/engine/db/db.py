@@ -9,7 +9,7 @@ class            its methods
 ``DB``           read: get, multi_get, may_contain, explain, raw_iterator, prefixed_db, snapshot
                  write: put, delete, write, write_batch, transaction, update, run, sync, flush
                  follow: sequence, wait_for_change, batches
-``Scannable``    iterator (``handles/scannable.py``; snapshots and transactions have it, too)
+``Scannable``    iterator (``handles/scannable.py``; also of snapshots and transactions)
 ``Maintenance``  compact_range, delete_range, rewrite_tables, checkpoint, ingest, refresh,
                  verify, check, acknowledge_recovery, stats, metrics_text, get_property,
                  approximate_size, approximate_sizes, tables, written_keys
@@ -60,7 +60,7 @@ LONGEST_WAIT = 3600.0
 """Seconds of one wait for a change; a longer one is made of several."""
 REFRESH_EVERY = 0.05
 CLOSED_EVERY = 0.1
-"""Seconds after which one that waits looks whether the store was closed."""
+"""Seconds after which a waiting call checks whether the store was closed."""
 
 
 @described
@@ -169,7 +169,7 @@ class DB(Maintenance, Scannable):
                 reader = self._newer_reader(error)
 
     def __contains__(self, key: object) -> bool:
-        """Whether ``key`` exists.  Costs as much as a Get.
+        """Return True if ``key`` exists.  Costs as much as a Get.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"k", b"")

@@ -102,7 +102,7 @@ class Handle:
             try:
                 deferred.deliver()
             except BaseException:
-                self._close()  # nobody gets the handle
+                self._close()  # no caller gets the handle
                 raise
 
     @staticmethod
@@ -132,7 +132,7 @@ class Handle:
 
     @property
     def recovery(self) -> RecoveryReport:
-        """What this open left out of a damaged log; falsy if nothing.  Plain data.
+        """Report of what this open left out of a damaged log; falsy if nothing.  Plain data.
 
         In a store that is open for reading only, it is what the last :meth:`refresh` left out.
 
@@ -145,7 +145,7 @@ class Handle:
 
     @property
     def closed(self) -> bool:
-        """Whether the store was closed.
+        """True if the store was closed.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -166,7 +166,7 @@ class Handle:
 
         If Ctrl-C ends the wait for background work or for another thread's ingest, nothing is
         closed under them: another ``close`` goes on, or the collection of the handle.  Every other
-        call raises :class:`ClosedError` meanwhile.
+        call raises :class:`ClosedError` until then.
 
         A signal handler or finalizer that has interrupted another call of its thread may also close
         the store.  If closing would have to wait for that call, the store is closed when the call
@@ -240,7 +240,7 @@ class Handle:
 
     @property
     def _is_nested(self) -> bool:
-        """Whether this is a call by a signal handler or finalizer that must not wait."""
+        """True if this is a call by a signal handler or finalizer that must not wait."""
         store = self._store
         return store is not None and store.lock.must_not_wait
 
@@ -317,8 +317,8 @@ class Handle:
         """Wait for a named lease; None if it does not come within ``timeout`` seconds.
 
         It ends after ``limit`` seconds, if not before.  At most ``permits`` callers have it.  A
-        ``holder`` that has it gets it once more.  ``label`` is what messages call it.  Who asks is
-        the calling thread, or that of ``wait``; if it is ``owned``, nobody else releases it.
+        ``holder`` that has it gets it once more.  ``label`` is what messages call it.  The caller
+        is the calling thread, or that of ``wait``; if ``owned``, no other caller releases it.
         Raises :class:`ClosedError` if the store is closed, before or meanwhile,
         :class:`DeadlockError` if the wait cannot end, and ``ValueError`` for other arguments.
         Caller defers signals.
@@ -338,7 +338,7 @@ class Handle:
 
     @property
     def _lease_place(self) -> object:
-        """What all handles have in common that grant the same leases."""
+        """An object that is the same for all handles that grant the same leases."""
         return self._leases
 
     def _take_lease(self, request: Request, timeout: float | None) -> NamedLease | None:
@@ -354,7 +354,7 @@ class Handle:
         return None
 
     def _is_number_leased(self, number: int) -> bool:
-        """Whether a process does, through any handle but this one."""
+        """Return True if the number is leased by a process through any handle except this one."""
         return False
 
     def _close_afterwards(self, store: Store) -> None:
@@ -394,8 +394,8 @@ class Handle:
 
         Exit handlers registered before the import of lsmkv, and finalizers of globals, may still
         read and write.  A flush that becomes due runs in the call, since no thread can be started
-        by then.  The store is kept alive, so that it is not collected before them.  The end of the
-        process closes its files, and the next open reads the log.
+        at that point.  The store is kept alive, so that it is not collected before them.  The end
+        of the process closes its files, and the next open reads the log.
         """
         store = self._store
         if store is None or store.view is None:

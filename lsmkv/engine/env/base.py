@@ -68,7 +68,8 @@ class RandomAccessFile(_Closeable):
     size: int
     """Length in bytes when it was opened."""
     mapping: Any = None
-    """What a slice reads from, if the file is mapped into memory: see ``Directory.open_mapped``."""
+    """The buffer that slices are read from, if the file is mapped into memory: see
+    ``Directory.open_mapped``."""
 
     @abstractmethod
     def read(self, offset: int, length: int) -> bytes:
@@ -113,7 +114,7 @@ class WritableFile(_Closeable):
 
     @property
     def mapped(self) -> bool:
-        """Whether an append is a copy into mapped memory: see :meth:`Directory.create_log`."""
+        """True if an append is a copy into mapped memory: see :meth:`Directory.create_log`."""
         return False
 
     @abstractmethod
@@ -235,7 +236,7 @@ class Directory(_Closeable):
         """The names in it, unordered."""
 
     def replaced(self) -> bool:
-        """Whether its path now leads to another directory or to none.
+        """True if its path now leads to another directory or to none.
 
         An implementation that cannot know this may inherit this method, which returns False.
         """
@@ -243,7 +244,7 @@ class Directory(_Closeable):
 
     @property
     def immutable(self) -> bool:
-        """Whether its names and files never change.  Then an open file has no descriptor, and
+        """True if its names and files never change.  Then an open file has no descriptor, and
         opening one may cost more than keeping it."""
         return False
 
@@ -255,7 +256,7 @@ class Directory(_Closeable):
         return None
 
     def leads_to(self, name: str, file: RandomAccessFile) -> bool:
-        """Whether a name still refers to an open file of this directory.
+        """Return True if a name still refers to an open file of this directory.
 
         An implementation that cannot know this may inherit this method, which returns True.
         """
@@ -263,7 +264,7 @@ class Directory(_Closeable):
 
     @abstractmethod
     def exists(self, name: str) -> bool:
-        """Whether the name exists, for a file of any kind."""
+        """Return True if the name exists, for a file of any kind."""
 
     @abstractmethod
     def size(self, name: str) -> int:
@@ -302,17 +303,17 @@ class Directory(_Closeable):
         """Continue at the end of an existing regular file."""
 
     takes_lock = False
-    """Whether calls hold a lock that other threads wait for: see :attr:`is_entered`."""
+    """True if calls hold a lock that other threads wait for: see :attr:`is_entered`."""
 
     @property
     def is_entered(self) -> bool:
-        """Whether the calling thread is inside a call that holds such a lock, and was interrupted
+        """True if the calling thread is inside a call that holds such a lock, and was interrupted
         there by a signal handler or finalizer.  That code must not wait for the lock."""
         return False
 
     @property
     def maps_logs(self) -> bool:
-        """Whether :meth:`create_log` maps logs into memory; otherwise it writes to them."""
+        """True if :meth:`create_log` maps logs into memory; otherwise it writes to them."""
         return False
 
     def create_log(self, name: str, mapped: bool = True) -> WritableFile:
@@ -369,9 +370,9 @@ class Directory(_Closeable):
         return 0
 
     def is_shared(self, name: str) -> bool:
-        """Whether processes share the store, by the file of this name: see :mod:`lsmkv.shared`.
+        """True if processes share the store, by the file of this name: see :mod:`lsmkv.shared`.
 
-        ``OSError`` if that cannot be found out: the store is not opened then.
+        ``OSError`` if that cannot be found out: then the store is not opened.
 
         An implementation whose stores cannot be shared may inherit this method, which returns
         False.
@@ -394,7 +395,7 @@ class Directory(_Closeable):
 
 
 class Env(ABC):
-    """A file system.  A subclass of it, or of one of lsmkv's, can replace the local file system.
+    """A file system.  A subclass of it, or of an env of lsmkv, can replace the local one.
 
     Errors are ``OSError`` with ``errno`` set: see the module's contract.  Cost: a few system calls
     each; the engine calls them when a store is opened, copied or destroyed.

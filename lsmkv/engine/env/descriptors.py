@@ -56,7 +56,7 @@ class OpenTables:
         self._queue: OrderedDict[tuple[int, int], weakref.ref[OpenTable]] = OrderedDict()
 
     def __len__(self) -> int:
-        """How many tables are open; their stores may already have closed a few of them."""
+        """Return the number of open tables; their stores may already have closed a few of them."""
         return len(self._queue)
 
     def add(self, key: tuple[int, int], table: OpenTable) -> None:
@@ -88,14 +88,14 @@ class OpenTables:
                     entry.empty()
                 self._queue.pop(key, None)
             except (KeyError, RuntimeError, StopIteration):
-                pass  # another thread has changed the queue meanwhile
+                pass  # another thread has changed the queue
 
 
 OPEN_TABLES = OpenTables()
 
 
 def most_tables() -> int:
-    """How many tables the process may have open: half of its limit on descriptors.
+    """Return the number of tables that the process may have open: half of its limit on descriptors.
 
     The limit is read each time, because a program may change it.  Costs a system call.
     """
@@ -106,7 +106,7 @@ def most_tables() -> int:
 
 
 def is_one_of_the_last(fd: int) -> bool:
-    """Whether a descriptor is one of the last that the process may have.
+    """Return True if a descriptor is one of the last that the process may have.
 
     The system gives the lowest number that is free, so nearly as many are taken.
     """

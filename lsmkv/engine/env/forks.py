@@ -1,7 +1,7 @@
-"""What a forked child must not keep: descriptors of locks, leases and connections of its parent.
+"""Registry of what a forked child must close: locks, leases and connections of its parent.
 
-The child closes them at once.  A fork waits while another thread opens or closes one of them, so
-that each one is either noted here, or not there.
+The child closes them immediately.  A fork waits while another thread opens or closes one of them,
+so that each one is either noted here, or not there.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from lsmkv.engine.util.threads import new_reentrant_lock
 
 changing: Final[Any] = new_reentrant_lock()
 """Held while such a descriptor is opened and noted, or forgotten and closed, and for nothing
-that waits.  It is re-entrant: a garbage collection meanwhile may finalize another one."""
+that waits.  It is re-entrant, since a garbage collection may finalize another one."""
 
 
 class OfParent(Protocol):
-    """What has a descriptor of this process alone."""
+    """An object with a descriptor that belongs to this process alone."""
 
     def close_in_child(self) -> None:
         """Close the descriptor, and change nothing that it leads to."""
@@ -39,7 +39,7 @@ def note(one: OfParent) -> None:
 
 
 def noted() -> list[OfParent]:
-    """What forked children would close now."""
+    """Return the objects that a forked child would close now."""
     return list(_noted)
 
 
@@ -58,7 +58,7 @@ def refuse_unseen_forks(path: str) -> None:
     Python is not informed of such a fork, and nothing would be closed in the child: each worker
     would take itself for the owner of the store.  Not raised where an option changes that.
     """
-    uwsgi: Any = sys.modules.get("uwsgi")  # uWSGI's own, which only its processes have
+    uwsgi: Any = sys.modules.get("uwsgi")  # a module of uWSGI, which only its processes have
     if uwsgi is None or not hasattr(uwsgi, "masterpid") or uwsgi.worker_id() or uwsgi.mule_id():
         return
     master = uwsgi.masterpid()

@@ -22,7 +22,7 @@ NOT_INSTALLED: Final = "0+not.installed"
 """The version of a source tree that is not installed; below every real one in PEP 440's order."""
 
 Kind = Literal["wheel", "editable", "source"]
-"""How the package is installed: normally, as a link to a source tree, or not at all."""
+"""The kind of installation: normal, a link to a source tree, or none."""
 
 PACKAGE: Final = os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir))
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
@@ -47,7 +47,7 @@ class Requirement(NamedTuple):
 
 
 def installation() -> Installation:
-    """How this package is installed, and as which version."""
+    """Return how this package is installed, and its version."""
     found = _distribution()
     if found is None:
         return Installation("source", NOT_INSTALLED)
@@ -89,7 +89,7 @@ def _distribution() -> metadata.Distribution | None:
 
 
 def _is_editable(found: metadata.Distribution) -> bool:
-    """Whether a distribution is a link to the source tree of this package (source: PEP 610)."""
+    """True if a distribution is a link to the source tree of this package (source: PEP 610)."""
     try:
         fields = json.loads(found.read_text("direct_url.json") or "{}")
         tree = unquote(urlsplit(str(fields["url"])).path)

@@ -49,7 +49,8 @@ _NONBLOCK: int = getattr(os, "O_NONBLOCK", 0)
 _DIRECTORY: int = getattr(os, "O_DIRECTORY", 0)
 _FILE_MODE = 0o644
 _PRIVATE_MODE = 0o600
-"""Of files that are locked: a process that may open one can keep its users out of the store."""
+"""The mode of files that are locked: a process that may open one can keep its users out of the
+store."""
 _DIRECTORY_MODE = 0o755
 
 _SECOND = 1_000_000_000
@@ -180,8 +181,8 @@ class LocalDirectory(Descriptor, Directory):
 
     @property
     def maps_logs(self) -> bool:
-        """Whether logs may be mapped: on a file system that keeps reserved space, unless a subclass
-        has its own ``create`` or ``append_to``."""
+        """True if logs may be mapped: on a file system that keeps reserved space, unless a subclass
+        overrides ``create`` or ``append_to``."""
         if self._maps_logs is None:
             own = (
                 getattr(self.create, "__func__", None) is LocalDirectory.create
@@ -253,7 +254,7 @@ class LocalDirectory(Descriptor, Directory):
             )
 
     def is_shared(self, name: str) -> bool:
-        """Whether processes share the store.  ``OSError`` if that cannot be found out."""
+        """Return True if processes share the store.  ``OSError`` if that cannot be found out."""
         try:
             with deferred:
                 fd = self.open_descriptor(name, os.O_RDONLY)
@@ -268,8 +269,8 @@ class LocalDirectory(Descriptor, Directory):
         """A new descriptor of a regular file, opened with these flags.  Caller closes it, and
         defers signals.
 
-        With ``O_CREAT`` nobody but its user may open the file afterwards, nor those that could
-        write to it before.
+        With ``O_CREAT`` only its user may open the file afterwards, and those that could write
+        to it before.
         """
         return self._open(name, flags | _NOFOLLOW, bool(flags & os.O_CREAT))[0]
 
@@ -377,7 +378,7 @@ class LocalEnv(Env):
     through one).  ``ofd_locks=False`` takes POSIX locks, as on systems without OFD locks.
 
     Errors are ``OSError``, with ``errno`` and the whole path.  Each method costs its system calls;
-    one that makes or renames a directory waits for the disk, too.
+    one that makes or renames a directory also waits for the disk.
 
     >>> import tempfile
     >>> env = LocalEnv()
@@ -401,7 +402,7 @@ class LocalEnv(Env):
             for call in os.supports_dir_fd
         )
     )
-    """Whether this platform supports the necessary calls."""
+    """True if this platform supports the necessary calls."""
 
     def __init__(self, *, follow_symlinks: bool = False, ofd_locks: bool = HAS_OFD_LOCKS) -> None:
         self.follow_symlinks = follow_symlinks
@@ -486,5 +487,5 @@ def _make_directory(path: str, parent: int | None = None) -> bool:
 
 
 def is_write_protected(path: str) -> bool:
-    """Whether a directory exists in which this process may not create files."""
+    """Return True if a directory exists in which this process may not create files."""
     return os.path.isdir(path) and not os.access(path, os.W_OK)

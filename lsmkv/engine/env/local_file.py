@@ -122,8 +122,9 @@ class MappedFile(RandomAccessFile):
     """
 
     def __init__(self, file: LocalRandomAccessFile) -> None:
-        """Take the place of an open file, which is closed: the mapping has a descriptor of its
-        own.  ``OSError`` or ``ValueError`` if it cannot be mapped; then ``file`` stays open."""
+        """Take the place of an open file, which is closed: the mapping has its own
+        descriptor.  ``OSError`` or ``ValueError`` if it cannot be mapped; then ``file`` stays
+        open."""
         self.path = file.path
         self.size = file.size
         self.mapping = mmap.mmap(file.fileno(), file.size, access=mmap.ACCESS_READ)
@@ -194,7 +195,7 @@ class LocalWritableFile(Descriptor, WritableFile):
         self._sync_begun = min(self._sync_begun, length)
 
     def sync(self) -> None:
-        """Make the content durable; after a failure every later call fails, too.
+        """Make the content durable; after a failure every later call also fails.
 
         After a failed fsync the kernel forgets the bytes that it could not write, and the next one
         would succeed.
@@ -215,7 +216,7 @@ class LocalWritableFile(Descriptor, WritableFile):
         This call says that the bytes are not needed soon.  Linux then begins to write those that it
         may not drop yet (source: ``mm/fadvise.c``).  It would drop bytes that are already written,
         although they may be read soon.  So this is done once per byte, and not for a file that is
-        synced now and then.
+        synced occasionally.
         """
         begun = self._sync_begun
         if sys.platform != "linux" or self._synced or not hasattr(os, "posix_fadvise"):

@@ -39,9 +39,9 @@ holding the interpreter's lock."""
 
 
 def may_be_reserved(size: int, zeros: int) -> bool:
-    """Whether so many zeros at the end of a log of ``size`` bytes may be space that was reserved.
+    """True if so many zeros at the end of a log of ``size`` bytes may be space that was reserved.
 
-    They are none if the file does not end where a step of :class:`LocalLogFile` would, or if they
+    They are not if the file does not end where a step of :class:`LocalLogFile` would, or if they
     are more than a step.
 
     >>> may_be_reserved(2 * _FIRST, _FIRST), may_be_reserved(100_000, 50_000)
@@ -51,7 +51,8 @@ def may_be_reserved(size: int, zeros: int) -> bool:
 
 
 class _MappedWindow:
-    """What is mapped.  It is replaced as a whole, so an interrupt finds the old or the new one."""
+    """The mapped part of a file.  It is replaced as a whole, so an interrupt finds the old or the
+    new one."""
 
     __slots__ = ("start", "view")
 
@@ -75,8 +76,8 @@ class LocalLogFile(LocalWritableFile):
     """
 
     _window: _MappedWindow | None = None
-    """Whether closing must do something, also in the finalizer if the constructor was interrupted.
-    """
+    """The mapped part, which closing must unmap.  The default is for the finalizer of an object
+    whose constructor was interrupted."""
 
     def __init__(self, fd: int, path: str, end: int = 0) -> None:
         """Take over an appending descriptor of a file of ``end`` bytes."""

@@ -7,10 +7,10 @@ conflict with POSIX locks, belong to one descriptor, and have no such hole.  The
 the kernel supports them.  Elsewhere the POSIX lock is taken, and the table below closes the hole
 within this process.
 
-No lock on a file notices that the file was unlinked and created again: the second file can be
-locked, too.  Two guards reduce this risk.  The name is compared with the descriptor after locking,
-and the table refuses a second owner of one *directory* inside this process.  Between processes,
-``LOCK`` must not be unlinked while a process may hold it.
+No lock on a file notices that the file was unlinked and created again: the second file can
+also be locked.  Two guards reduce this risk.  The name is compared with the descriptor after
+locking, and the table refuses a second owner of one *directory* inside this process.  Between
+processes, ``LOCK`` must not be unlinked while a process may hold it.
 
 The owner writes its process id into ``LOCK`` (LevelDB never reads the file), because the kernel
 does not report who holds an OFD lock.  The id is for messages, and an error in writing it is
@@ -23,9 +23,9 @@ next owner retries for a short time.
 
 Processes that share a store (``shared/``) divide the file.  Each member has an OFD lock for reading
 on its first byte, the owner has that too, and a lock for writing on all the others.  So owners
-succeed each other, and while one process of them lives, nobody who locks the whole file gets it:
-LevelDB does not open a store in the moment between a killed owner and the next.  Who asks for the
-holder asks about the owner's bytes.
+succeed each other, and while one process of them lives, no lock of the whole file succeeds:
+LevelDB does not open a store in the moment between a killed owner and the next.  A query for
+the holder is about the owner's bytes.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ _DARWIN = sys.platform == "darwin"
 OFD_GETLK: int = 92 if _DARWIN else 36
 OFD_SETLK: int = 90 if _DARWIN else 37
 HAS_LOCKS: bool = fcntl is not None
-"""Whether there are locks on files at all, as POSIX has them."""
+"""True if the platform has file locks at all, as POSIX defines them."""
 HAS_OFD_LOCKS = _LINUX or _DARWIN
-"""Whether to try OFD locks; if the system refuses them, a POSIX lock is taken."""
+"""True if OFD locks should be tried; if the system refuses them, a POSIX lock is taken."""
 
 FIRST_LEASE = 1 << 61
 """Members of a shared store have locks on bytes of a file from this offset on (``shared/``)."""
 
 _MEMBERS = 1
-"""How many bytes at the beginning of the lock file are not the owner's alone."""
+"""Number of bytes at the beginning of the lock file that are not the owner's alone."""
 
 _HELD_ELSEWHERE = (errno.EAGAIN, errno.EACCES)
 _NO_OFD_LOCKS = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
@@ -86,8 +86,8 @@ class _OrphanedLockError(LockedError):
 _held: set[_Key] = set()
 """The table: what this process holds, lock files and their directories, by device and inode.
 
-Who looks at it or changes it holds ``forks.changing``.  So a child never has the descriptor of a
-lock that another thread was just taking or releasing.
+Code that looks at it or changes it holds ``forks.changing``.  So a child never has the descriptor
+of a lock that another thread was just taking or releasing.
 """
 
 
@@ -109,7 +109,7 @@ class LocalFileLock(FileLock):
 
     @property
     def is_ofd(self) -> bool:
-        """Whether this is an OFD lock, not a POSIX one."""
+        """True if this is an OFD lock, not a POSIX one."""
         return self._ofd
 
     def close(self) -> None:
@@ -247,7 +247,7 @@ def _lock(fd: int, ofd: bool, shares: bool, path: str) -> bool:
             _set_lock(fd, ofd, fcntl.F_WRLCK)
     except OSError as error:
         if error.errno in _HELD_ELSEWHERE:
-            if shares and ofd:  # a child that was forked meanwhile would keep the first byte
+            if shares and ofd:  # a child that is forked now would keep the first byte
                 unlock(fd)
             raise _refusal(fd, ofd, path) from None
         error.filename = path
@@ -276,14 +276,14 @@ def unlock(fd: int) -> None:
 
 
 def is_open_to_members(fd: int) -> bool:
-    """Whether nobody has locked the whole file.  ``OSError``."""
+    """Return True if no process has locked the whole file.  ``OSError``."""
     answer = fcntl.fcntl(fd, OFD_GETLK, pack_flock(fcntl.F_RDLCK, 0, _MEMBERS))
     return unpack_flock(answer)[0] == int(fcntl.F_UNLCK)
 
 
 def is_locked_from(fd: int, start: int) -> bool:
-    """Whether anybody has an OFD lock on a byte of a file from this offset on; False on a system
-    that has none.  ``OSError`` if that cannot be found out."""
+    """Return True if any process has an OFD lock on a byte of a file from this offset on; False on
+    a system without OFD locks.  ``OSError`` if that cannot be found out."""
     if not HAS_OFD_LOCKS:
         return False
     try:
@@ -314,7 +314,7 @@ def unpack_flock(answer: bytes) -> tuple[int, int, int, int]:
 def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
     """The error for a refused lock, with its holder if that can be found."""
     kind, pid = _asked(fd, ofd)
-    if kind == fcntl.F_UNLCK:  # released in the meantime, or nobody owns what members share
+    if kind == fcntl.F_UNLCK:  # released in the meantime, or no process owns what members share
         return LockedError(path, None, ofd and is_locked_from(fd, 0))
     if pid != -1:
         return LockedError(path, pid if pid > 0 else None)  # 0: in another pid namespace
@@ -326,8 +326,7 @@ def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
 
 
 def _asked(fd: int, ofd: bool) -> tuple[int, int]:
-    """What the system reports about an owner's lock: ``F_UNLCK`` if there is none, and its
-    holder's id.
+    """Return the state of an owner's lock, ``F_UNLCK`` if there is none, and its holder's id.
 
     The id is -1 for an OFD lock, which has no process, and 0 for a process of another pid
     namespace.
@@ -386,4 +385,4 @@ def _write_pid(fd: int, content: bytes) -> None:
             if content:
                 os.pwrite(fd, content, 0)  # type: ignore[attr-defined,unused-ignore]
     except OSError:
-        return  # the pid is for messages, and a store must open on a full disk, too
+        return  # the pid is for messages, and a store must also open on a full disk

@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 
 IN_MAIN: bool = True
-"""Whether this is the interpreter that the process began with."""
+"""True if this is the interpreter that the process began with."""
 
 try:
     from _thread import _is_main_interpreter  # type: ignore[attr-defined]

@@ -278,7 +278,7 @@ class MemoryDirectory(_MemoryHandle, Directory):
             return len(self._file(name).data)
 
     def modified(self, name: str) -> float:
-        """When the file was made: later writes do not change it."""
+        """Return the time at which the file was created: later writes do not change it."""
         with self._mutex:
             return self._file(name).made
 

@@ -35,7 +35,7 @@ _XFS_HAS_REFLINKS = 1 << 20
 
 
 def keeps_reservations(descriptor: int) -> bool:
-    """Whether the file system of an open file or directory certainly keeps reserved space.
+    """Return True if the file system of an open file or directory certainly keeps reserved space.
 
     False if that is unknown: on systems other than Linux, and for overlays.  Reads
     ``/proc/self/mountinfo``, which has a line per mount.
@@ -50,7 +50,7 @@ def keeps_reservations(descriptor: int) -> bool:
 
 
 def shared_file_system_of(path: str) -> str:
-    """The type of a path's file system if other machines may have it mounted too; else empty.
+    """The type of a path's file system if other machines may also have it mounted; else empty.
 
     A path that does not exist yet is in the file system of the directory above it.
     """
@@ -63,7 +63,7 @@ def shared_file_system_of(path: str) -> str:
 def file_system_of(path: str) -> str:
     """The type of the file system of a path; empty if it is unknown.
 
-    If the device has no mount of its own (a subvolume of btrfs), the deepest mount above it is
+    If the device has no mount itself (a subvolume of btrfs), the deepest mount above it is
     used.
     """
     if sys.platform != "linux":

@@ -63,12 +63,12 @@ def make_directories(path: str) -> str:
 
 
 def temporary_directory(prefix: str) -> str:
-    """A new directory where the system keeps temporary files.  Nobody removes it but its user."""
+    """A new directory where the system keeps temporary files.  Only its user removes it."""
     return tempfile.mkdtemp(prefix=prefix)
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is a process with this id; only where processes can share a store."""
+    """Return True if there is a process with this id; only where processes can share a store."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -48,7 +48,7 @@ class ProcessEnded(Exception):
 
 
 def can_start() -> bool:
-    """Whether there is an interpreter that can be started again.
+    """Return True if there is an interpreter that can be started again.
 
     False in a frozen program, and where Python is embedded in another program and not installed.
     Also false if gevent has replaced ``Popen``: its class waits in gevent's loop, in gevent's
@@ -78,7 +78,7 @@ def interpreter() -> str:
 
 
 def _is_python(name: str) -> bool:
-    """Whether a file name is one of Python's."""
+    """Return True if a file name is one of Python's."""
     for kind in ("python", "pypy"):
         if name[: len(kind)].lower() == kind:
             letters = name[len(kind) :].lstrip("0123456789.")
@@ -165,7 +165,7 @@ class Process:
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended."""
+        """True if the process has ended."""
         return not self._ended.locked()
 
     @property
@@ -321,7 +321,7 @@ def _never_wait(fd: int) -> None:
 
 
 def _is_readable(fd: int, seconds: float) -> bool:
-    """Whether there is something to read, or the end, within this many seconds."""
+    """Return True if there is something to read, or the end, within this many seconds."""
     if sys.platform == "win32":
         raise NotImplementedError
     poll = select.poll()

@@ -18,7 +18,7 @@ def new_unix_socket() -> socket.socket:
 
 
 def bind_unix_socket(path: str, mode: int | None = None) -> socket.socket:
-    """A socket at a path, on which nobody listens yet.  ``OSError``.
+    """A socket at a path, on which no process listens yet.  ``OSError``.
 
     A socket that is there already is replaced: it is what a killed server left.  The mode is set
     before anyone can connect; without one, the umask of the process decides.

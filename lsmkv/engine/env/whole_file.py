@@ -1,4 +1,4 @@
-"""Small files beside a store, such as settings: read and replaced as a whole."""
+"""Small files next to a store, such as settings: read and replaced as a whole."""
 
 from __future__ import annotations
 

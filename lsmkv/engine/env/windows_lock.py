@@ -2,14 +2,14 @@
 
 The lock is on the first byte of ``LOCK``.  LevelDB locks the whole file, and opens it so that no
 other process can open it for writing; so the two exclude each other.  A lock belongs to an open
-file, so a second open in the same process is refused, too.  An open file can be neither removed nor
+file, so a second open in the same process is also refused.  An open file can be neither removed nor
 renamed, so the holes of POSIX (``lock.py``) do not exist.
 
 Locks in Windows are mandatory: no other open file can read the locked byte.  A failed read shows
 that the lock is held, without taking it.  The owner writes its process id after that byte, for
 messages, and an error in writing it is ignored.  It is removed on release.
 
-Windows releases the lock of a killed process, but not at once.  So a held lock is retried for a
+Windows releases the lock of a killed process, but not immediately.  So a held lock is retried for a
 fifth of a second.
 """
 
@@ -163,7 +163,7 @@ def _write(fd: int, content: bytes) -> None:
             os.lseek(fd, 0, os.SEEK_SET)
             os.write(fd, content)
     except OSError:
-        return  # the pid is for messages, and a store must open on a full disk, too
+        return  # the pid is for messages, and a store must also open on a full disk
 
 
 def _lock(fd: int) -> None:

@@ -164,7 +164,7 @@ class BloomFilterPolicy(Value):
         return leveldb_hash(key)
 
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        """Whether ``key`` may be among the keys of the filter; *False* is certain."""
+        """Return True if ``key`` may be among the keys of the filter; *False* is certain."""
         return self.hash_may_match(leveldb_hash(key), filter_data)
 
     def hash_may_match(self, key_hash: int, filter_data: bytes, /) -> bool:
@@ -249,7 +249,7 @@ def checked_bits(bits_per_key: int | float) -> int | float:
 
 
 def is_bloom(policy: FilterPolicy) -> bool:
-    """Whether the policy is the Bloom policy itself, which ``bloom_may_match`` answers for."""
+    """True if the policy is the Bloom policy itself, for which ``bloom_may_match`` answers."""
     return type(policy) is BloomFilterPolicy
 
 

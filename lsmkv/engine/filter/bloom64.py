@@ -100,7 +100,7 @@ class Bloom64Policy(Value):
         return xxh3_hash(key)
 
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        """Whether ``key`` may be among the keys of the filter; *False* is certain."""
+        """Return True if ``key`` may be among the keys of the filter; *False* is certain."""
         return bloom64_may_match(xxh3_hash(key), filter_data, 0, len(filter_data))
 
     def hash_may_match(self, key_hash: int, filter_data: bytes, /) -> bool:

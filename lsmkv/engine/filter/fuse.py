@@ -168,7 +168,7 @@ class BinaryFusePolicy(Value):
         return xxh3_hash(key)
 
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        """Whether ``key`` may be among the keys of the filter; *False* is certain."""
+        """Return True if ``key`` may be among the keys of the filter; *False* is certain."""
         return filter64_may_match(xxh3_hash(key), filter_data, 0, len(filter_data))
 
     def hash_may_match(self, key_hash: int, filter_data: bytes, /) -> bool:
@@ -197,8 +197,8 @@ class BinaryFusePolicy(Value):
 
 
 def is_filter64(policy: FilterPolicy | None) -> bool:
-    """Whether :func:`filter64_may_match` gives the policy's answers: not for a subclass, which may
-    answer differently."""
+    """Return True if :func:`filter64_may_match` gives the policy's answers: not for a subclass,
+    which may answer differently."""
     return type(policy) is BinaryFusePolicy or type(policy) is Bloom64Policy
 
 
@@ -340,7 +340,7 @@ def _fingerprint(h: i64) -> i64:
 
 
 def filter64_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> bool:
-    """Whether a key may be in the filter ``data[start:stop]``, fuse or Bloom, in its place."""
+    """True if a key may be in the fuse or Bloom filter ``data[start:stop]``, without a copy."""
     size: i64 = stop - start
     if size < 2:
         return False
@@ -376,7 +376,7 @@ def filter64_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> boo
 
 
 def _fits(arity: i64, bits: i64, segments: i64, slots: i64) -> bool:
-    """Whether these sizes, which may be damaged, are those of a fuse filter of that many slots."""
+    """True if these sizes, which may be damaged, are those of a fuse filter of that many slots."""
     return (
         slots <= _MOST_SLOTS
         and segments >= 1
@@ -423,18 +423,18 @@ def shape_of(filter_data: bytes) -> FuseShape | None:
 
 
 class FuseLook(NamedTuple):
-    """What a lookup reads in a fuse filter."""
+    """The bytes that a lookup reads in a fuse filter."""
 
     slots: tuple[int, ...]
     """The key's slots: bytes of the filter."""
     values: tuple[int, ...]
-    """What they hold."""
+    """The contents of these slots."""
     fingerprint: int
     """The key's fingerprint: if the xor of the values equals it, the key may be in the table."""
 
 
 def look_at_fuse(key_hash: int, filter_data: bytes) -> FuseLook | None:
-    """What a lookup reads in a fuse filter; None if it is another filter.
+    """Return the bytes that a lookup reads in a fuse filter; None if it is another filter.
 
     >>> policy = BinaryFusePolicy()
     >>> data = policy.create_filter([b"key%d" % n for n in range(3000)])

@@ -4,7 +4,7 @@ LevelDB's own hash has 32 bits, and similar keys get similar hashes: 8 in 100 ab
 (``%016d``) pass a filter of 10 bits a key.  XXH3 (source: ``xxHash``, ``doc/xxhash_spec.md``) has
 no such weakness, no seed here, and gives the same number on every platform.  Its two highest bits
 are dropped, so a hash is never negative and fits a machine integer.  It is passed as one number.
-Filters use its two halves of 31 bits, whose products fit too.
+Filters use its two halves of 31 bits, whose products also fit.
 
 Measured, 16 bytes: 31 ns compiled, 147 ns in pure Python; a hash written in lsmkv itself would take
 6 and 1,425.

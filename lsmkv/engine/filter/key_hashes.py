@@ -50,7 +50,7 @@ class KeyHashes:
         return self._xxh3
 
     def other(self, policy: HashedFilterPolicy) -> i64:
-        """The hash that is the policy's own.  The policy must outlive this object, as those of a
+        """The policy's own hash.  The policy must outlive this object, as those of a
         store outlive its lookups."""
         if self._hasher != id(policy):
             self._other = policy.key_hash(self.key)

@@ -19,7 +19,8 @@ KNOWN_POLICIES: Final[tuple[FilterPolicy, ...]] = (
 """One of each kind, in the order in which a reader prefers those that it finds in a table."""
 
 SAMPLE: Final = 32
-"""How many filters of a table represent all of them when its false-positive rate is computed."""
+"""Number of filters of a table that represent all of them when its false-positive rate is computed.
+"""
 
 BLOOM_NAME: Final = BloomFilterPolicy().name
 BLOOM64_NAME: Final = Bloom64Policy().name
@@ -29,8 +30,8 @@ KNOWN_TYPES: Final = (BloomFilterPolicy, Bloom64Policy, BinaryFusePolicy)
 
 
 def is_known(policy: FilterPolicy | None) -> bool:
-    """Whether a policy is one of lsmkv's, or none, so that :func:`policy_text` has a text for
-    it."""
+    """Return True if a policy is one of lsmkv's, or None, so that :func:`policy_text` has a text
+    for it."""
     return policy is None or type(policy) in KNOWN_TYPES
 
 

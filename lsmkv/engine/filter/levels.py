@@ -1,4 +1,4 @@
-"""How many bits a key the filters of each level get.
+"""Bits per key of the filters of each level.
 
 A Get of an absent key asks one table of each level, so its wasted reads are the sum of the levels'
 false-positive rates.  A level with few keys can lower its rate for little memory.  With n keys on a

@@ -90,7 +90,7 @@ def key_hasher(policy: FilterPolicy) -> HashedFilterPolicy | None:
 
 
 def hash_kind(policy: FilterPolicy) -> int:
-    """Which hash a policy takes: one of the constants above."""
+    """Return the hash that a policy takes: one of the constants above."""
     if key_hasher(policy) is None:
         return NO_HASH
     for owner in type(policy).__mro__:

@@ -143,12 +143,12 @@ class CallablePrefix(Value):
         return self._function, self.name
 
     def extract(self, key: bytes, /) -> bytes | None:
-        """What the function returns."""
+        """Return the result of the function."""
         return self._function(key)
 
 
 def is_own(extractor: PrefixExtractor | None) -> bool:
-    """Whether an extractor is one of lsmkv's, or none: another process can load it by its name."""
+    """True if an extractor is one of lsmkv's, or None: another process can load it by its name."""
     return extractor is None or type(extractor) in (FixedPrefix, DelimitedPrefix)
 
 

@@ -37,7 +37,7 @@ class FilterProbe:
         return start < stop and self._policy.key_may_match(hashes.key, data[start:stop])
 
     def count_denied(self, keys: list[bytes], data: bytes, start: i64, stop: i64) -> int:
-        """How many of these keys the filter ``data[start:stop]`` denies."""
+        """Return the number of these keys that the filter ``data[start:stop]`` denies."""
         denied = 0
         for key in keys:
             if not self.may_match(KeyHashes(key), data, start, stop):

@@ -1,4 +1,4 @@
-"""How often a Bloom filter is expected to be wrong, small ones included.
+"""The expected false-positive rate of a Bloom filter, small ones included.
 
 The textbook's rate, (1 - e^(-kn/m))^k, is that of a large filter with independent probes.
 LevelDB's k probes are h, h + d, h + 2d, ... modulo m, where h and d have 32 bits.  In a filter of a
@@ -23,7 +23,7 @@ from collections import Counter
 from typing import Final
 
 _SPAN: Final = 1 << 32
-"""Where LevelDB's sums wrap around."""
+"""The modulus at which LevelDB's sums wrap around."""
 _LONGEST_LAG: Final = 8
 """Probes farther apart than this are counted as meeting only by chance."""
 _WRAPS: Final = 64
@@ -32,7 +32,7 @@ _PAIRED_WRAPS: Final = 24
 """As many for pairs of keys."""
 _GOLDEN: Final = 0.6180339887498949
 _FEW_BITS: Final = 8
-"""In a filter of fewer bits a probe than this, probes far apart meet too."""
+"""In a filter of fewer bits a probe than this, probes far apart also meet."""
 
 
 class _Law:
@@ -47,7 +47,7 @@ class _Law:
         self.mean = mean
         """Different bits that a hash probes, on average."""
         self.overlaps = overlaps
-        """How many pairs of offsets, on average, make a key with the same d share s bits."""
+        """The average number of pairs of offsets that make a key with the same d share s bits."""
 
 
 def expected_rate(keys: float, bits: int, probes: int) -> float:
@@ -176,7 +176,7 @@ def _repeating_steps(bits: int, probes: int, wrap: int) -> set[int]:
 
 @functools.lru_cache(maxsize=64)
 def _paths(probes: int, number: int) -> dict[tuple[int, ...], float]:
-    """How often the sum has wrapped around before each probe, and how likely that is."""
+    """Return each sequence of wraparounds before the probes, with its probability."""
     paths: Counter[tuple[int, ...]] = Counter()
     for n in range(number):
         begin, step = n * _GOLDEN % 1.0, (n + 0.5) / number
@@ -200,7 +200,8 @@ def _overlaps(probes: int, wraps: bool) -> dict[int, float]:
 
 
 def _both_set(probes: int, top: int, power: int, size: int) -> float:
-    """How likely a key sets two given bits of the ``size`` ones that are equal modulo 2^power."""
+    """Return the probability that a key sets two given bits of the ``size`` ones that are equal
+    modulo 2^power."""
     if size < 2:
         return 0.0
     pairs = 0.0
@@ -219,7 +220,7 @@ def _both_set(probes: int, top: int, power: int, size: int) -> float:
 
 
 def _distinct_of_independent(bits: int, probes: int) -> list[float]:
-    """How likely independent probes reach each number of different bits."""
+    """Return the probability of each number of different bits for independent probes."""
     shares = [1.0] + [0.0] * probes
     for _ in range(probes):
         for met in range(probes, 0, -1):
@@ -230,8 +231,8 @@ def _distinct_of_independent(bits: int, probes: int) -> list[float]:
 
 
 def _all_set(distinct: int, fill: float, both_clear: float) -> float:
-    """How likely that many bits are all set, if each is set with probability ``fill`` and any two
-    are both clear this often.
+    """Return the probability that that many bits are all set, if each is set with probability
+    ``fill`` and any two are both clear with probability ``both_clear``.
 
     It is exact for one bit and for two; for more, the number of ones is assumed to follow Polya's
     distribution.

@@ -73,7 +73,7 @@ def encode_batch(sequence: int, operations: list[Operation]) -> bytes:
 
 
 def batch_header(sequence: int, count: int) -> bytes:
-    """What a record begins with; its operations, encoded, follow."""
+    """Return the header of a record; its operations, encoded, follow."""
     return _HEADER.pack(sequence, count)
 
 

@@ -49,7 +49,7 @@ MAX_FILE_NUMBER: Final = (1 << 63) - 1
 
 
 class FileType(enum.Enum):
-    """What a file of the engine is."""
+    """The kind of an engine file."""
 
     LOG = "log"
     TABLE = "table"
@@ -158,7 +158,7 @@ def read_current(directory: Directory) -> str:
 
 
 def _is_number(digits: str) -> bool:
-    """Whether this is a number in ASCII digits, of no more than a file's number can have."""
+    """Return True if this is a number in ASCII digits, of no more than a file's number can have."""
     return digits.isdigit() and digits.isascii() and len(digits) <= _MOST_DIGITS
 
 

@@ -66,6 +66,6 @@ def unknown_field(path: str, names: list[str], tag: int) -> ForeignFormatError:
 def too_many_levels(path: str, level: int) -> ForeignFormatError:
     """The error for a store in ``path`` with tables on ``level``, beyond LevelDB's last one."""
     return ForeignFormatError(
-        f"{path} has tables on level {level}: it is goleveldb's, and LevelDB has levels 0 to 6."
+        f"{path} has tables on level {level}: goleveldb made it, and LevelDB has levels 0 to 6."
         " read_only=True opens it, and lsmkv export copies it"
     )

@@ -42,11 +42,11 @@ class KeyOrder:
     def __init__(self, comparator: Comparator) -> None:
         self.compare = comparator.compare
         self.is_reverse = isinstance(comparator, ReverseBytewiseComparator)
-        """Whether the order is the reverse of the bytewise one."""
+        """True if the order is the reverse of the bytewise one."""
         order = sort_key(comparator)
         self._order = order
         self.is_bytewise = order is None
-        """Whether keys compare as their bytes do."""
+        """True if keys compare as their bytes do."""
         self.of_entry: Callable[[Any], Any] = itemgetter(0)
         """As ``of``, for a tuple that begins with a user key: an entry or a pair."""
         if order is not None:
@@ -63,13 +63,13 @@ class KeyOrder:
         return user_keys if order is None else [order(key) for key in user_keys]
 
     def is_same(self, user_key: bytes, other: bytes) -> bool:
-        """Whether two user keys are equal."""
+        """Return True if two user keys are equal."""
         if self.is_bytewise:
             return user_key == other
         return self.compare(user_key, other) == 0
 
     def is_at_or_after(self, user_key: bytes, position: Position) -> bool:
-        """Whether a key lies after a position."""
+        """Return True if a key lies after a position."""
         if self.is_bytewise:
             if position.after:
                 return user_key > position.user_key
@@ -78,12 +78,13 @@ class KeyOrder:
         return compared > 0 or (compared == 0 and not position.after)
 
     def is_before(self, position: Position, other: Position) -> bool:
-        """Whether a position lies before another one."""
+        """Return True if a position lies before another one."""
         compared = self.compare(position.user_key, other.user_key)
         return compared < 0 or (compared == 0 and not position.after and other.after)
 
     def count_before(self, entries: list[Any], position: Position) -> int:
-        """How many of these entries, or pairs, lie before a position.  O(log of their number)."""
+        """Return the number of these entries, or pairs, that lie before a position.  O(log of their
+        number)."""
         if self._order is not None:
             find = bisect_right if position.after else bisect_left
             return find(entries, self._order(position.user_key), key=self.of_entry)

@@ -55,7 +55,7 @@ class LogWriter:
         """The offset up to which ``_write`` may be used."""
         self._bytes = BytesWriter()
         self.end: i64 = end
-        """Where the last good record ends; a failed call may have left bytes after it."""
+        """End of the last good record; a failed call may have left bytes after it."""
 
     def add_record(self, payload: bytes) -> None:
         """Append one record with one write.  After an ``OSError`` part of it may have been
@@ -125,7 +125,7 @@ class LogDamage(NamedTuple):
     offset: int
     reason: str
     torn: bool = False
-    """Whether it looks like a torn record: the file ends, or holds zeros, where it should
+    """True if it looks like a torn record: the file ends, or holds zeros, where it should
     continue."""
 
 
@@ -263,7 +263,7 @@ class LogReader:
             self._at = 0
 
     def _was_changed(self) -> bool:
-        """Whether the block has changed since it was read, because its writer is active.
+        """Return True if the block has changed since it was read, because its writer is active.
 
         If so, it is read again.
         """
@@ -274,7 +274,7 @@ class LogReader:
         return True
 
     def _zeros_from(self, offset: i64) -> bool:
-        """Whether the file holds nothing but zeros from ``offset`` on."""
+        """Return True if the file holds only zeros from ``offset`` on."""
         while offset < self._size:
             if self._file.read(offset, BLOCK_SIZE).strip(b"\0"):
                 return False
@@ -283,7 +283,7 @@ class LogReader:
 
 
 def may_be_torn(file: RandomAccessFile, base: i64, block: bytes, at: i64, alone: bool) -> bool:
-    """Whether the bad bytes at ``at`` of the block at ``base`` may be a record copied in part.
+    """True if the bad bytes at ``at`` of the block at ``base`` may be a record copied in part.
 
     Each byte of such a record is there or is zero, in any order: the C library's copy stores the
     first bytes last, and pages reach the disk as they please.  So a header of zeros may precede
@@ -310,7 +310,7 @@ def may_be_torn(file: RandomAccessFile, base: i64, block: bytes, at: i64, alone:
 
 
 def _may_go_on_in(block: bytes) -> bool:
-    """Whether a partly copied record of the previous block may continue in this one."""
+    """Return True if a partly copied record of the previous block may continue in this one."""
     if len(block) < HEADER_SIZE:
         return True
     kind, data, _ = check_fragment(block, 0)
@@ -341,7 +341,7 @@ def check_fragment(block: bytes, at: i64) -> tuple[i64, bytes, str]:
 
 
 def next_fragment(block: bytes, at: int) -> int:
-    """Where the next good fragment of the block starts; its length if there is none."""
+    """Return the start of the next good fragment of the block; its length if there is none."""
     if not block[at:].strip(b"\0"):
         return len(block)
     last = len(block) - HEADER_SIZE

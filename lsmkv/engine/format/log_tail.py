@@ -50,12 +50,12 @@ class LogTail:
         self.file = file
         self._raw_read = file.raw_read
         self.end: i64 = end
-        """Where the last record read ends."""
+        """End of the last record read."""
         self._last: i64 = last
         self._last_header = b"" if last < 0 else self._header_at(last)
         self.unclear = False
-        """Whether the bytes that follow are neither zeros nor the beginning of a record, or the
-        bytes before have changed.  Nothing more can be read then."""
+        """True if the bytes that follow are neither zeros nor the beginning of a record, or the
+        bytes before have changed.  Then nothing more can be read."""
 
     def close(self) -> None:
         """Close the file."""
@@ -63,7 +63,7 @@ class LogTail:
         self._raw_read = self.file.raw_read  # which raises from now on
 
     def unread(self) -> bool:
-        """Whether anything is unread.  Costs two reads of a few bytes."""
+        """Return True if anything is unread.  Costs two reads of a few bytes."""
         if self.unclear or self._was_rewritten():
             return True
         return bool(self._header_at(_begin_after(self.end)).strip(b"\0"))
@@ -139,7 +139,7 @@ class LogTail:
         self.unclear = bool(behind) or self._goes_on(at + len(block))
 
     def _goes_on(self, offset: i64) -> bool:
-        """Whether the file has anything but zeros from ``offset`` on."""
+        """Return True if the file has any byte other than zero from ``offset`` on."""
         while True:
             block = self.file.read(offset, BLOCK_SIZE)
             if block.strip(b"\0"):
@@ -156,6 +156,6 @@ class LogTail:
 
 
 def _begin_after(end: i64) -> i64:
-    """Where the record after one that ends at ``end`` begins."""
+    """Return the start of the record after one that ends at ``end``."""
     room = BLOCK_SIZE - end % BLOCK_SIZE
     return end + room if room < HEADER_SIZE else end

@@ -16,12 +16,12 @@ SECTOR: Final = 512
 
 
 def lost_in_zeros(file: RandomAccessFile, end: int) -> int:
-    """How many zeros at the end of a write-ahead log may stand where records were; 0 if none.
+    """Return the number of zeros at the end of a log that may have replaced records; 0 if none.
 
     The last record ends at ``end``.  Zeros that the writer may have reserved do not count
     (:func:`may_be_reserved`), nor do those of less than a header.  After a torn record, whose value
     may end in zeros, a sector is the least.  Some file systems fill a file with zeros after a power
-    cut: those count, since nothing in the file tells them from lost records.
+    cut: those count, since nothing in the file distinguishes them from lost records.
     """
     size = file.size
     if size - end < HEADER_SIZE or may_be_reserved(size, size - end):
@@ -39,7 +39,7 @@ def lost_in_zeros(file: RandomAccessFile, end: int) -> int:
 
 
 def zeros_text(size: int, zeros: int) -> str:
-    """What to say of a log with :func:`lost_in_zeros`."""
+    """Describe a log with :func:`lost_in_zeros`."""
     return (
         f"zeros from {size - zeros} to the end, {zeros} bytes: unless this file system fills files"
         " with zeros after a crash, the writes that were there are lost"

@@ -18,7 +18,7 @@ tag  field             content
 ===  ================  ===========================================================
 
 Other tags are refused, as in LevelDB, so no field may ever be added.  LevelDB's levels end at 6.
-goleveldb's do not: its records are the same but for their levels.
+goleveldb's do not: its records are the same except for their levels.
 """
 
 from __future__ import annotations

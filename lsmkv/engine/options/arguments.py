@@ -63,8 +63,8 @@ class TableArguments(TypedDict, total=False):
     """
 
     block_size: Annotated[int | None, Size(4 * KIB, 64, 4 * MIB, in_workers=True)]
-    """How large a data block grows before it is compressed and written: what a Get reads. 64 bytes
-    to 4 MiB."""
+    """Size to which a data block grows before it is compressed and written: a Get reads one block.
+    64 bytes to 4 MiB."""
     block_restart_interval: Annotated[int | None, Size(16, 1, in_workers=True)]
     """Each key of a block is stored as its difference from the one before, and every n-th key in
     full (a restart point)."""
@@ -139,7 +139,7 @@ class OptionArguments(TableArguments, total=False):
     """Opening continues the log that it finds, where it can; without it, the log becomes a table
     first."""
     write_buffer_size: Annotated[int | None, Size(4 * MIB, KIB, GIB)]
-    """How large a memtable grows before it becomes a table; up to two are in memory. 1 KiB to 1
+    """Size to which a memtable grows before it becomes a table; up to two are in memory. 1 KiB to 1
     GiB."""
     lru_cache_size: Annotated[int | None, Size(32 * MIB, leveldb="`block_cache`")]
     """Bytes of blocks in the block cache, and up to half as many again for values in the row cache;
@@ -162,7 +162,7 @@ class OptionArguments(TableArguments, total=False):
     and while a block comes from the disk, all threads wait. Not on network file systems: there, and
     where memory has no room for it, tables are read."""
     max_file_size: Annotated[int | None, Size(2 * MIB, KIB, GIB, in_workers=True)]
-    """How large a compaction lets a table grow. 1 KiB to 1 GiB."""
+    """Size to which a compaction lets a table grow. 1 KiB to 1 GiB."""
     max_block_bytes: Annotated[
         int,
         Size(DEFAULT_MAX_BLOCK_BYTES, MIB, leveldb="none", in_workers=True),
@@ -174,20 +174,20 @@ class OptionArguments(TableArguments, total=False):
     """``False`` writes no filters on the last level, which take most of the memory and save little
     where nearly all Gets find their key."""
     flush_prefix: Annotated[str | None, Checked("", text_or_none, leveldb="none", in_workers=True)]
-    """Keys that begin with this ASCII text are flushed to a table of their own. Where these keys
+    """Keys that begin with this ASCII text are flushed to a separate table. Where these keys
     grow with time, such a table overlaps no other, is not rewritten by compactions, and goes as a
     whole when ``db.delete_range`` takes its keys. Bytewise order only."""
     seek_compaction: Annotated[bool, Flag(True, leveldb="none")]
     """A table in which Gets keep searching blocks without finding their key is merged into the next
-    level; so is one that scans keep reading beside another table."""
+    level; so is one that scans keep reading together with another table."""
     background: Annotated[BackgroundWork, Checked("auto", background_work, leveldb="none")]
-    """Where flushes and compactions run. ``"thread"``: in this process. ``"process"``: in worker
-    processes, which do not share the interpreter lock. ``"auto"``: in worker processes on two
-    processors or more, once memtables of 4 MiB or more fill at one a second or jobs follow each
+    """The place where flushes and compactions run. ``"thread"``: in this process. ``"process"``: in
+    worker processes, which do not share the interpreter lock. ``"auto"``: in worker processes on
+    two processors or more, once memtables of 4 MiB or more fill at one a second or jobs follow each
     other closely. Stores in memory, and those with a custom comparator, filter policy, prefix
     extractor or ``env``, use the thread: with any of these four ``"process"`` is refused.
-    ``"inline"``: in the calls that write, and no thread is started; so it is with ``"auto"`` in a
-    browser, which has none."""
+    ``"inline"``: in the calls that write, without a thread; ``"auto"`` means this in a browser,
+    which has no threads."""
     publish_stats: Annotated[bool, Flag(False, leveldb="none")]
     """Writes counters and latencies to ``STATS.json`` in the store's directory once a second, for
     ``lsmkv top``; closing removes the file. A failure to write it affects nothing else. Not with

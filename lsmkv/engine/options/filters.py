@@ -36,8 +36,8 @@ def filter_policy_for(
             return policy, None
         if level_bits is None or not isinstance(policy, (BloomFilterPolicy, Bloom64Policy)):
             raise ValueError(
-                "give bloom_filter_bits or filter_policy, not both; only bits by level go with a"
-                " BloomFilterPolicy or Bloom64Policy"
+                "give bloom_filter_bits or filter_policy, not both; only bits by level can be"
+                " combined with a BloomFilterPolicy or Bloom64Policy"
             )
         return policy.with_bits(bits), level_bits
     if bits is None:
@@ -75,8 +75,8 @@ def prefix_extractor_for(
         return None
     if type(order) is not BytewiseComparator:
         raise ValueError(
-            "prefix_extractor takes the bytewise order, where keys of one prefix are neighbors;"
-            f" the order here is {order.name!r}"
+            "prefix_extractor requires the bytewise order, in which keys of one prefix are"
+            f" neighbors, not {order.name!r}"
         )
     extractor: PrefixExtractor
     if isinstance(given, int):

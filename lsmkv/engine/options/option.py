@@ -1,4 +1,4 @@
-"""What is declared for an option besides its name and type: its default, its check, and where it
+"""The declaration of an option besides its name and type: its default, its check, and where it
 applies.
 
 ``arguments.py`` has one of these in the annotation of each option.  A check gets the option's name,
@@ -29,8 +29,8 @@ class Option:
         """``same`` if LevelDB has it under this name; else the name of LevelDB's counterpart, or
         ``none``."""
         self.in_workers = in_workers
-        """Whether it is sent to worker processes unchanged: plain data on which their work depends.
-        Whatever else they need is in ``db/compact/messages.py``."""
+        """True if it is sent to worker processes unchanged: plain data on which their work
+        depends.  Other data that they need is in ``db/compact/messages.py``."""
 
     def checked(self, name: str, value: Any) -> Any:
         """The effective value.  ``TypeError`` and ``ValueError`` name the option."""
@@ -110,7 +110,7 @@ def sampling(name: str, value: object) -> int:
     """A whole number, 1 or more; None is 1."""
     number = 1 if value is None else not_negative(name, value)
     if number < 1:
-        raise ValueError(f"{name} is 1 for every operation, or more: not 0")
+        raise ValueError(f"{name} must be at least 1, which is every operation, not 0")
     return number
 
 
@@ -149,7 +149,7 @@ def codec(name: str, value: object) -> int:
 
 
 def background_work(name: str, value: object) -> str:
-    """Where flushes and compactions run."""
+    """Check a value of ``background``, which selects where flushes and compactions run."""
     if value not in ("auto", "thread", "process", "inline"):
         raise ValueError(f"{name} is 'auto', 'thread', 'process' or 'inline', not {value!r}")
     if not HAS_THREADS:

@@ -75,7 +75,7 @@ class Options(NamedTuple):
     compression: int = SNAPPY
     """The codec of new blocks, as a number: see :mod:`lsmkv.engine.util.compression`."""
     auto_compression: bool = False
-    """Whether ``compression`` was left to the store: opening for writing reads a few bytes of its
+    """True if ``compression`` was left to the store: opening for writing reads a few bytes of its
     two newest and two oldest tables to find out which codec they have."""
     zstd_compression_level: int = 1
     reuse_logs: bool = False
@@ -118,7 +118,7 @@ def make_options(**arguments: Unpack[OptionArguments]) -> Options:
     if of["read_only"] and (of["create_if_missing"] or of["error_if_exists"]):
         raise ValueError("read_only cannot be combined with create_if_missing or error_if_exists")
     if of["read_only"] and of["publish_stats"]:
-        raise ValueError("publish_stats writes into the store's directory, and read_only does not")
+        raise ValueError("publish_stats cannot be combined with read_only: it writes a file")
     if env is not None and not isinstance(env, Env):
         raise TypeError(f"env must derive from lsmkv.engine.env.base.Env, not {type(env).__name__}")
     policy, filter_bits = filter_policy_for(of["bloom_filter_bits"], of["filter_policy"], order)
@@ -171,7 +171,7 @@ def likely_comparators(path: str) -> list[str]:
     """The names of those that lsmkv provides; first the one that a store in ``path`` most likely
     has.
 
-    Chromium gives the directories of its IndexedDB a name of their own.
+    Chromium gives the directories of its IndexedDB a special name.
 
     >>> likely_comparators("https_example.org_0.indexeddb.leveldb")[0]
     'idb_cmp1'
@@ -203,8 +203,8 @@ def own_comparator(name: str) -> Comparator | None:
 def has_own_parts_alone(
     order: Comparator, policy: FilterPolicy | None, extractor: PrefixExtractor | None
 ) -> bool:
-    """Whether comparator, filter policy and prefix extractor are lsmkv's, so that another process
-    can load them by name."""
+    """Return True if comparator, filter policy and prefix extractor are lsmkv's, so that another
+    process can load them by name."""
     return (
         type(order) in (BytewiseComparator, ReverseBytewiseComparator)
         and is_known(policy)

@@ -1,4 +1,4 @@
-"""What ``inspect.signature`` and ``help`` show of the options, from their declaration.
+"""The view of the options in ``inspect.signature`` and ``help``, made from their declaration.
 
 Type checkers and editors see the keywords of ``**options: Unpack[OptionArguments]`` by themselves;
 this shows them to a running program.  ``inspect`` and the source are read only when they are
@@ -74,7 +74,8 @@ class OptionsDoc:
 
 
 def option_meanings() -> dict[str, str]:
-    """What each option means, as its declaration says; empty where the source is not available."""
+    """Return the meaning of each option, from its declaration; empty where the source is not
+    available."""
     from lsmkv.engine.util.source import field_docs  # noqa: PLC0415 - for help alone
 
     records = (OptionArguments, TableArguments)

@@ -1,6 +1,6 @@
-"""Whose options are in force in a store that processes share (``lsmkv.SharedDB``).
+"""The options in force in a store that processes share (``lsmkv.SharedDB``).
 
-Each process opens it with options of its own.  :data:`WHOSE` says of each option whose value
+Each process opens it with its own options.  :data:`WHOSE` says of each option whose value
 counts.  A member learns the owner's from :func:`sent`, shows them by :func:`in_force`, and finds
 out with :func:`differing` which of those that it was given are not in force.
 """
@@ -151,7 +151,7 @@ def differing(given: OptionArguments, now: Options) -> dict[str, str]:
 
 
 def _is_given(name: str, value: object) -> bool:
-    """Whether the owner's value of this option may differ from what was given."""
+    """Return True if the owner's value of this option may differ from the one that was given."""
     if name != "filter_policy" and WHOSE[name] != "owner":
         return False
     return value is not None or name == "compression"  # else None is the default

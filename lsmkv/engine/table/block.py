@@ -66,7 +66,7 @@ class Block:
         self.max_shared: i64 = max_shared
         self._restarts: i64 = count
         self.end: i64 = size - 4 - 4 * count
-        """Where the entries end in ``data``."""
+        """End of the entries in ``data``."""
         self._searches: i64 = 0
         self._decoded: tuple[list[bytes], list[bytes]] | None = None
         self._orders: list[Any] | None = None  # no list: most blocks are never decoded
@@ -147,7 +147,7 @@ class Block:
     def _get_decoded(
         self, user_key: bytes, sequence: i64, order: KeyOrder
     ) -> tuple[i64, bytes | None]:
-        """What :meth:`get` returns, by bisection of all keys: the plain search.
+        """Return the result of :meth:`get`, by bisection of all keys: the plain search.
 
         It is used with custom comparators, and by interpreted code that searches a block often.
         """

@@ -54,7 +54,7 @@ class BlockBuilder:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was added since the last reset."""
+        """True if nothing was added since the last reset."""
         return len(self._bytes) == 0
 
     def size_estimate(self) -> int:

@@ -87,7 +87,7 @@ class BlockIterator:
         self.user_key = before
         """The last user key that was read."""
         self.settled = settled
-        """Whether a version of it was visible."""
+        """True if a version of it was visible."""
         if start is not None:
             if self._bytewise:
                 self._seek(start)
@@ -100,7 +100,7 @@ class BlockIterator:
 
     @property
     def done(self) -> bool:
-        """Whether no entry is left."""
+        """True if no entry is left."""
         return self._at >= self._end
 
     def from_start(self) -> BlockIterator:
@@ -424,7 +424,7 @@ class BlockIterator:
 
 
 def _ends_in(key: bytes, size: i64, data: bytes, begin: i64, end: i64) -> bool:
-    """Whether a key consists of its first ``size`` bytes and exactly these bytes."""
+    """Return True if a key consists of its first ``size`` bytes and exactly these bytes."""
     while begin < end:
         here: i64 = key[size]
         there: i64 = data[begin]

@@ -8,7 +8,7 @@ was deleted, as in a queue, that would be most of its work.  Three things make i
   steps over it by a bisection.
 - An entry that a newer source deletes is *hidden*.  With the keys of a run, the reader of an older
   block steps over what the run hides, before it builds a key or a value.
-- A deletion before the next key of all other sources hides nothing, and is stepped over too.
+- A deletion before the next key of all other sources hides nothing, and is also stepped over.
 
 The last two are :class:`Unneeded`.  The merging iterator finds them out, and passes them to a
 source before it reads the next chunk of that (``InternalIterator.may_skip``).  An example::
@@ -60,7 +60,7 @@ class DeletionRun:
     def __init__(self, keys: list[bytes], first: i64, sequences: list[int] | None) -> None:
         self.keys = keys
         self.first: i64 = first
-        """Index of the first key that has no entry of its own."""
+        """Index of the first key that has no separate entry."""
         self.sequences = sequences
         """The sequence of each deletion; None where their source is known to be newer than the
         sources after it."""
@@ -157,7 +157,7 @@ def entries_before(entries: list[Any], upper: Position, order: KeyOrder) -> list
 
 
 def _count_before(keys: list[bytes], position: Position, order: KeyOrder) -> i64:
-    """How many of these keys lie before a position.  O(log of their number)."""
+    """Return the number of these keys that lie before a position.  O(log of their number)."""
     low: i64 = 0
     high: i64 = len(keys)
     while low < high:

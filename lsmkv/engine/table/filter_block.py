@@ -10,7 +10,7 @@ The filter block (source: LevelDB, ``table/filter_block.h``, ``doc/table_format.
     one byte                         11: the base is 2^11 bytes
 
 The whole-table filter is the policy's bytes alone, and so is the prefix filter.  They have
-metaindex entries of their own, which LevelDB ignores.  A table builder writes filters; an open
+separate metaindex entries, which LevelDB ignores.  A table builder writes filters; an open
 table asks them, in any thread without a lock.
 """
 
@@ -60,7 +60,7 @@ class FilterBlockBuilder:
         self._finished = False
 
     def start_block(self, block_offset: int) -> None:
-        """The next keys belong to the data block that starts at this offset.  Offsets never
+        """Begin a data block at this offset, to which the next keys belong.  Offsets never
         decrease."""
         if self._finished:
             raise ValueError("start_block after finish")
@@ -71,7 +71,7 @@ class FilterBlockBuilder:
             self._generate_filter()
 
     def add_keys(self, keys: list[bytes]) -> None:
-        """Keys of the current block; a key added twice counts twice, as in LevelDB."""
+        """Add keys of the current block; a key added twice counts twice, as in LevelDB."""
         self._keys += keys
 
     def finish(self) -> bytes:
@@ -118,7 +118,7 @@ class FilterReader:
         return None if start < 0 else self.contents[start:stop]
 
     def place_for(self, block_offset: i64) -> tuple[i64, i64]:
-        """Where in ``contents`` the block's filter starts and ends; -1 and -1 if there is none.
+        """Return start and end of the block's filter in ``contents``; -1 and -1 if there is none.
 
         A block without a filter may hold any key.
         """
@@ -180,7 +180,7 @@ class TableFilters:
             and is_filter64(readers[0].policy)
             and len(offsets) > 0
         )
-        """Whether the only filter is one of 64-bit hashes for the whole table.  It gives the same
+        """True if the only filter is one of 64-bit hashes for the whole table.  It gives the same
         answer for every block, and is asked before the index: it costs less than the index does."""
         self._offsets = offsets
         self._expected = _NOT_COMPUTED
@@ -253,7 +253,7 @@ class TableFilterBuilder:
         self._keys: list[bytes] = []
 
     def add_keys(self, keys: list[bytes]) -> None:
-        """Many keys of the table."""
+        """Add keys of the table."""
         if self._takes_hashes:
             self._hashes = append_hashes(self._hashes, keys, self._last)
             self._last = keys[-1] if keys else self._last
@@ -301,7 +301,7 @@ class PrefixFilterBuilder:
         self._last: bytes | None = None
 
     def add_keys(self, keys: list[bytes]) -> None:
-        """Many keys of the table."""
+        """Add keys of the table."""
         self._hashes, self._last = append_prefix_hashes(
             self._hashes, keys, self._extractor, self._last
         )
@@ -324,7 +324,7 @@ class PrefixFilterReader:
         return filter64_may_match(prefix_hash, self.contents, 0, len(self.contents))
 
     def count_denied(self, user_keys: list[bytes]) -> int:
-        """How many of these keys have prefixes that the filter denies; scans would miss them."""
+        """Return the number of keys with prefixes that the filter denies; scans would miss them."""
         denied = 0
         for user_key in user_keys:
             prefix = prefix_of(self.extractor, user_key)
@@ -342,7 +342,7 @@ def build_filter64(policy: FilterPolicy, hashes: vec[i64]) -> bytes:
 
 
 def count_denied(readers: list[FilterReader], block_offset: int, user_keys: list[bytes]) -> int:
-    """How many user keys of a block its filters deny; if it is not 0, lookups miss keys.
+    """Return the number of keys of a block that its filters deny; if not 0, lookups miss keys.
 
     O(keys): a hash and some bits of each filter for every key.
     """

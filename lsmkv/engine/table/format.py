@@ -24,7 +24,8 @@ FOOTER_SIZE: Final = 48
 
 @mypyc_attr(acyclic=True)  # it holds numbers only, so the garbage collector need not track it
 class BlockHandle:
-    """Where a block lies: varint64 offset, varint64 size (the trailer of 5 bytes not counted)."""
+    """The location of a block: varint64 offset, varint64 size (the trailer of 5 bytes not
+    counted)."""
 
     __slots__ = ("offset", "size")
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 _OBJECT = 40
-"""Bytes of memory of a ``bytes`` object besides its content, rounded as the allocator does."""
+"""Bytes of memory of a ``bytes`` object in addition to its content, rounded as the allocator
+does."""
 _FOR_EACH = 2 * 8 + 2 * 8 + 8
 """For each data block: two references to keys, its place, and its entry in the block cache."""
 
@@ -53,7 +54,7 @@ class TableIndex:
             offsets = append(offsets, block.offset)
             sizes = append(sizes, block.size + BLOCK_TRAILER_SIZE)
         self.offsets = offsets
-        """Where each data block begins."""
+        """Start of each data block."""
         self.sizes = sizes
         """The size of each in the file, trailer included."""
         self.memory: i64 = _held(keys)
@@ -83,11 +84,11 @@ class TableIndex:
         return at
 
     def end(self, number: i64) -> i64:
-        """Where a block ends, with its trailer."""
+        """Return the end of a block, including its trailer."""
         return self.offsets[number] + self.sizes[number]
 
     def adjoins(self, number: i64) -> bool:
-        """Whether a block begins where the one before it ends.
+        """Return True if a block begins where the one before it ends.
 
         Blocks need not be adjacent, but every known writer makes them so.
         """

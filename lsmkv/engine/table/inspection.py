@@ -103,7 +103,7 @@ def look(table: Table, user_key: bytes) -> TableLook:
 
 
 def codec_at(file: RandomAccessFile, handle: BlockHandle) -> int:
-    """The codec of one block: a read of its type byte, and for type 2 of its first byte too."""
+    """The codec of one block: a read of its type byte, and for type 2 also of its first byte."""
     end = handle.offset + handle.size
     kind = file.read(end, 1) if end < file.size else b""
     if not kind:
@@ -115,8 +115,8 @@ def codec_in(file: RandomAccessFile) -> int:
     """The codec that a table, which may be damaged, was written with.
 
     It is the codec of the index or, if the index is stored uncompressed, of one of the first data
-    blocks.  It is no compression if all of these are uncompressed, or cannot be read.  Two reads,
-    of 48 bytes and of one, and a few more where the index is not compressed.
+    blocks.  The result is no compression if all of these are uncompressed, or cannot be read.  Two
+    reads, of 48 bytes and of one, and a few more where the index is not compressed.
     """
     try:
         footer = Footer.decode(file.read(max(0, file.size - FOOTER_SIZE), FOOTER_SIZE))

@@ -73,7 +73,7 @@ class Table:
         self.index = metadata.index
         self.filters = TableFilters(metadata.filters, self.index.offsets)
         self.has_filter = bool(metadata.filters)
-        """Whether lookups ask a filter before they read a data block."""
+        """True if lookups ask a filter before they read a data block."""
         self.prefix_filter = metadata.prefix_filter
         """The filter that scans of one prefix ask."""
         self._cached: list[CacheEntry | None] = [None] * len(self.index)
@@ -180,7 +180,7 @@ class Table:
         return self._block_in(stored, self.index.offsets[number], number)
 
     def look_at_block(self, number: i64) -> tuple[bool, Block]:
-        """Whether the block cache has a data block, and the block.
+        """Return True if the block cache has a data block, and the block.
 
         The cache does not learn of it: the block counts as used no more than before.
         """
@@ -279,9 +279,7 @@ class Table:
             yield found
 
     def approximate_offset(self, user_key: bytes) -> int:
-        """Where in the file the data of ``user_key`` would begin, in bytes; no data block is
-        read.
-        """
+        """Return the offset where the data of ``user_key`` would begin; no data block is read."""
         number = self.index.block_for(self._order.of(user_key), MAX_SEQUENCE)
         return self._data_end if number == len(self._cached) else self.index.offsets[number]
 
@@ -375,7 +373,7 @@ class Table:
             return None  # a read of this block alone shows whether it is the one
 
     def _is_missing(self, number: i64) -> bool:
-        """Whether the block cache does not hold a block."""
+        """Return True if the block cache does not hold a block."""
         held = self._cached[number]
         return held is None or held.value is None
 
@@ -411,5 +409,5 @@ class Readahead:
         self.stop: i64 = stop
 
     def has(self, table: Table, number: i64) -> bool:
-        """Whether it has that block of that table."""
+        """Return True if it has that block of that table."""
         return table is self.table and self.first <= number < self.stop

@@ -101,7 +101,8 @@ class BlockCache(Generic[K, V]):
         self.usage = 0
         """The sum of the charges of all values."""
         self.misses: i64 = 0
-        """How many values the tables did not find here, about: threads do not wait to count."""
+        """Approximate number of values that the tables did not find here: threads do not wait to
+        count."""
         self.latest: V | None = None
         """The last value that was not admitted, which counts in no sum."""
         # The oldest entry first.  One without a value is stale: it does not count, and is skipped.
@@ -187,7 +188,7 @@ class BlockCache(Generic[K, V]):
                 raise
 
     def is_full(self, charge: int) -> bool:
-        """Whether a value of this charge would push out others.
+        """Return True if a value of this charge would evict others.
 
         >>> cache = BlockCache[str, str](capacity=2)
         >>> entry = cache.add("a", charge=1)
@@ -197,7 +198,7 @@ class BlockCache(Generic[K, V]):
         return self.usage + charge > self.capacity
 
     def admits(self, charge: i64, before: i64) -> bool:
-        """Count a miss, and tell whether the value that was missed may be inserted.
+        """Count a miss, and return True if the value that was missed may be inserted.
 
         ``before`` is what :attr:`misses` was after the value's last miss, and 0 for none.
 

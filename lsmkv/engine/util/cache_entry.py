@@ -26,11 +26,11 @@ class CacheEntry:
         """None before the value is inserted, and after it is evicted or removed."""
         self.charge = charge
         self.uses: i64 = 0
-        """How often the value was used since it was inserted, or since the cache last spared it."""
+        """Number of uses of the value since it was inserted, or since the cache last spared it."""
 
     @property
     def used(self) -> bool:
-        """Whether the value was used since it was inserted, or since the cache last spared it."""
+        """True if the value was used since it was inserted, or since the cache last spared it."""
         return self.uses > 0
 
     def take(self) -> Any:

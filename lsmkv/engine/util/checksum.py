@@ -93,7 +93,7 @@ def _value_by_table(data: bytes) -> i64:
 def _implementation() -> _Crc32c:
     """The first that is installed with C code; the table if there is none."""
     with warnings.catch_warnings():
-        # google-crc32c warns that it is slow without its C code; it is not used then.
+        # google-crc32c warns that it is slow without its C code; then it is not used.
         warnings.simplefilter("ignore", RuntimeWarning)
         for find in (_google, _crc32c, _crcmod):
             try:
@@ -157,7 +157,7 @@ def sealing_crc32c(data: bytes, kind: i64) -> int:
 
 
 def is_sealed(sealed: bytes) -> bool:
-    """Whether bytes end in the masked CRC of those before it, as a block does.
+    """Return True if bytes end in the masked CRC of those before it, as a block does.
 
     They are not copied: the CRC of all is compared with that of any bytes followed by this end.
     """

@@ -72,7 +72,7 @@ def sort_key(comparator: Comparator) -> SortKey | None:
 
 
 def equal_means_identical(comparator: Comparator) -> bool:
-    """Whether keys that compare equal are known to be the same bytes.
+    """Return True if keys that compare equal are known to be the same bytes.
 
     A custom comparator may fold case, for example; a hash of the bytes then misses keys, in a dict
     and in a Bloom filter alike.

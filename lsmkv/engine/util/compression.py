@@ -15,7 +15,7 @@ In memory a codec is its type byte.  :data:`ZLIB`, which shares one with zstd, i
 
 A hostile file may promise gigabytes, so a decompressed size is bounded *before* it is allocated:
 snappy by the most that its format can make of the input (a copy of 64 bytes costs three bytes of
-input), zstd by the size that its frame must state (LevelDB requires it, too), zlib by a cap on its
+input), zstd by the size that its frame must state (LevelDB also requires it), zlib by a cap on its
 output.
 """
 
@@ -87,7 +87,8 @@ def codec_name(codec: int) -> str:
 
 
 def compress(data: bytes, codec: int, zstd_level: int = 1) -> bytes:
-    """``data`` under ``codec``.  zlib's level is its default, 6, which Mojang's engine uses too."""
+    """``data`` under ``codec``.  zlib's level is its default, 6, which Mojang's engine also
+    uses."""
     if codec == SNAPPY:
         return bytes(_snappy_compress(data))
     if codec == ZSTD:

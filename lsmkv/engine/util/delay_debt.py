@@ -22,7 +22,7 @@ _CREDIT: Final = 0.0002
 
 
 class DelayDebt:
-    """What is owed by all threads together.  Any thread may call any method, without a lock.
+    """The delays owed by all threads together.  Any thread may call any method, without a lock.
 
     Each thread sleeps for itself, until its own call is due.  The calls of several threads
     are due one after another, so together they get no faster than one.
@@ -33,7 +33,7 @@ class DelayDebt:
         rest."""
         self._longest = longest
         self._due = 0.0
-        """When all that is owed will have passed (``time.monotonic``)."""
+        """The time at which all that is owed will have passed (``time.monotonic``)."""
 
     def owe(self, seconds: float) -> bool:
         """Owe so many seconds more, and sleep if enough is owed.  Returns whether it slept.

@@ -1,4 +1,4 @@
-"""What a compiled class shows to ``help``: its docstring, and the names and signatures of its
+"""The view of a compiled class in ``help``: its docstring, and the names and signatures of its
 methods.
 
 A public handle is an ordinary class even when mypyc compiles it (``native_class=False``), so that

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 IS_COMPILED: Final = not __file__.endswith(".py")
-"""Whether a loop over bytes runs as machine code; if not, Python's own bisection is faster."""
+"""True if a loop over bytes runs as machine code; if not, Python's own bisection is faster."""
 
 _ZEROS: Final = bytes(8)
 _FAN_OUT: Final = 8
@@ -38,7 +38,7 @@ class SortedKeys:
     branch.  Each step of a bisection has a branch that no processor predicts; these cost an eighth
     of a Get of an absent key.
 
-    It takes O(n) to build, and nine bytes a key besides the list, which it keeps.
+    It takes O(n) to build, and nine bytes a key in addition to the list, which it keeps.
     """
 
     def __init__(self, keys: list[Any]) -> None:
@@ -137,7 +137,7 @@ def _head(key: bytes, start: i64) -> i64:
 
 
 def is_below(data: bytes, at: i64, size: i64, key: bytes) -> bool:
-    """Whether the ``size`` bytes from ``at``, all of them in ``data``, sort before ``key``."""
+    """True if the ``size`` bytes from ``at``, all of them in ``data``, sort before ``key``."""
     if not IS_COMPILED:
         return data[at : at + size] < key
     shorter: i64 = len(key)

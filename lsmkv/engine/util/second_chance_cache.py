@@ -6,7 +6,7 @@ well as least-recently-used order, and a hit changes nothing but a flag: it take
 values count the same; :class:`lsmkv.engine.util.block_cache.BlockCache` is a cache of values of
 different sizes.
 
-Other code may empty an entry, too: the cache drops it when its turn comes.
+Other code may also empty an entry: the cache drops it when its turn comes.
 
 It has no lock.  User code (a signal handler, a finalizer) may enter a cache in the middle of any
 call, so a thread could end up waiting for a lock that it holds itself.  Each step on
@@ -87,7 +87,7 @@ class SecondChanceCache(Generic[K, V]):
         self.discard(key)
         self._evict_to(self.capacity - 1)
         self._entries[key] = entry
-        self._evict_to(self.capacity)  # other threads may have added some meanwhile
+        self._evict_to(self.capacity)  # other threads may have added some
         return entry
 
     def discard(self, key: K) -> None:
@@ -98,11 +98,11 @@ class SecondChanceCache(Generic[K, V]):
             entry.empty()
             removed = self._entries.pop(key, None)
             if removed is not None:
-                removed.empty()  # a new one, if a thread has inserted it meanwhile
+                removed.empty()  # a new one, if a thread has just inserted it
 
     def evict_one(self) -> K | None:
         """Remove the value that is the next to go, and return its key; None if the value was spared
-        instead, if another thread has changed the queue meanwhile, or if there is none."""
+        instead, if another thread has changed the queue, or if there is none."""
         try:
             key, entry = next(iter(self._entries.items()))
             if entry.uses and entry.value is not None:

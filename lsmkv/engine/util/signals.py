@@ -38,9 +38,9 @@ from lsmkv.engine.util.threads import get_ident
 T = TypeVar("T")
 
 LOOK_EVERY: Final = 0.05
-"""Seconds after which a section that waits delivers signals."""
+"""Seconds after which a waiting section delivers signals."""
 LONGEST = 2.0
-"""Seconds for which a signal waits at most, if it comes again then."""
+"""Seconds for which a signal waits at most, if it comes again after that."""
 _signal: Any = import_module("_signal")  # not ``signal``, whose functions gevent replaces
 _NUMBERS: Final = range(1, _signal.NSIG)
 _handler_of: Final[Callable[[int], Any]] = _signal.getsignal
@@ -127,11 +127,11 @@ class DeferredSignals:
 
     @property
     def is_undisturbed(self) -> bool:
-        """Whether the calling thread is in such a part."""
+        """True if the calling thread is in such a part."""
         return self._undisturbed > 0 and self._main == get_ident()
 
     def interruptible(self, wait: Callable[[], T]) -> T:
-        """Call a function that waits inside the system: handlers run there at once.
+        """Call a function that waits inside the system: handlers run there immediately.
 
         No context manager: one that an interrupt has ended would go on when it is collected.
         """

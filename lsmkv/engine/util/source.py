@@ -1,4 +1,4 @@
-"""What the source of a class says about it: docstrings, and the signatures of its methods.
+"""Information from the source of a class: docstrings, and the signatures of its methods.
 
 :mod:`lsmkv.engine.util.introspection` imports this when they are requested from a compiled class,
 and never otherwise: ``inspect`` and ``ast`` would be a large part of the time that importing lsmkv

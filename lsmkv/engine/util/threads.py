@@ -3,7 +3,7 @@
 gevent and eventlet replace ``threading.Lock``, ``_thread.start_new_thread`` and others: waiting in
 these lets another greenlet of the same thread run.  The engine may not do that while it holds a
 lock, and its background thread has to be a real thread.  So it takes all of this from second
-instances of the interpreter's own modules, which no library has changed, whether the library was
+instances of the interpreter's modules, which no library has changed, whether the library was
 loaded before or after lsmkv.
 
 User code may run in the middle of any call: a signal handler, or a finalizer that the garbage
@@ -35,22 +35,22 @@ def second_instance(name: str) -> Any:
 
 
 system: Final[Any] = second_instance("_thread")
-"""The module ``_thread`` as the interpreter made it, but for its reentrant lock."""
+"""The module ``_thread`` as the interpreter made it, except for its reentrant lock."""
 if sys.version_info >= (3, 14):
     system.RLock = released_when_interrupted(system.RLock)
 
 HAS_THREADS: Final[bool] = sys.platform not in ("emscripten", "wasi")
-"""Whether this platform can start a thread.  In a browser there is but one."""
+"""True if this platform can start a thread.  In a browser there is only one."""
 get_ident: Final[Any] = system.get_ident
 """The number of the calling thread: the same in all of its greenlets."""
 get_native_id: Final[Any] = getattr(system, "get_native_id", get_ident)
 """The system's number of the calling thread; in a browser, which has none, that of
 :data:`get_ident`."""
 ThreadLocal: Final[Any] = system._local
-"""A class of objects that have attributes of their own in each thread, and the same in all of its
+"""A class of objects that have different attributes in each thread, and the same in all of its
 greenlets."""
 pause: Final[Any] = second_instance("time").sleep
-"""Wait that many seconds, and let other threads run meanwhile, but no other greenlet of this
+"""Wait that many seconds, and let other threads run, but no other greenlet of this
 thread."""
 
 
@@ -70,23 +70,23 @@ def new_reentrant_lock() -> Any:
 
 
 def is_locked(lock: Any) -> bool:
-    """Whether a reentrant lock is held: before Python 3.14, only its text says so."""
+    """Return True if a reentrant lock is held: before Python 3.14, only its text shows it."""
     if hasattr(lock, "locked"):
         return bool(lock.locked())
     return not repr(lock).startswith("<unlocked")
 
 
 class ThreadLock:
-    """A lock that tells the thread that asks whether it is the holder.
+    """A lock that can say whether the calling thread holds it.
 
     It is used like this::
 
         with lock.guard:
             ...
 
-    The guard is a context manager of its own: interpreted, it is a lock of the interpreter's, since
+    The guard is a separate context manager: interpreted, it is a lock of the interpreter, since
     an interrupt before the first instruction of an ``__exit__`` in Python would leave it locked.
-    (It is reentrant then; nothing relies on that.)
+    (So it is reentrant; nothing relies on that.)
     """
 
     def __init__(self) -> None:
@@ -94,19 +94,19 @@ class ThreadLock:
         self.guard: Guard = Guard() if IS_COMPILED else cast(Guard, new_reentrant_lock())
 
     def mine(self) -> bool:
-        """Whether the calling thread holds the lock."""
+        """Return True if the calling thread holds the lock."""
         if IS_COMPILED:
             return bool(self.guard.holder == get_ident())
         return bool(cast(Any, self.guard)._is_owned())
 
     def taken(self) -> bool:
-        """Whether any thread holds the lock.  A hint, which may be wrong at the next moment."""
+        """True if any thread holds the lock.  A hint, which may be wrong at the next moment."""
         return self.guard.locked() if IS_COMPILED else is_locked(self.guard)
 
 
 class Guard:
-    """What takes a compiled :class:`ThreadLock`: it notes its holder, and forgets it before the
-    lock is released.  No other code of this thread runs between the two steps.
+    """Takes the lock of a compiled :class:`ThreadLock`: it notes its holder, and forgets it before
+    the lock is released.  No other code of this thread runs between the two steps.
 
     Without the interpreter's lock another thread may have taken the guard and not noted itself
     yet.  The one that was noted last would then take the lock for its own.
@@ -133,7 +133,7 @@ class Guard:
         self._lock.release()
 
     def acquire(self, blocking: bool = True) -> bool:
-        """Take the lock, if it is free or ``blocking``; whether that was done."""
+        """Take the lock, if it is free or ``blocking``.  Returns True if it was taken."""
         if not self._lock.acquire(blocking):
             return False
         self.holder = self._ident()
@@ -145,5 +145,5 @@ class Guard:
         self._lock.release()
 
     def locked(self) -> bool:
-        """Whether any thread holds the lock."""
+        """Return True if any thread holds the lock."""
         return self._lock.locked()

@@ -46,6 +46,7 @@ class InlineTicket(Ticket):
     def acquire(self) -> None:
         """Do the work, or wait until another caller has done it."""
         while not self._work():
-            # If an interrupt has ended that call, nobody releases the ticket: hence the timeout.
+            # If an interrupt has ended that call, the ticket is never released: so there is a
+            # timeout.
             if self.acquire_soon():
                 return

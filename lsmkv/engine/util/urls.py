@@ -18,5 +18,5 @@ def scheme_of(text: str) -> str | None:
 
 
 def is_url(text: str) -> bool:
-    """Whether a text begins with a scheme, as in ``s3://``; else it is a local path."""
+    """Return True if a text begins with a scheme, as in ``s3://``; otherwise it is a local path."""
     return scheme_of(text) is not None

@@ -13,7 +13,7 @@ from mypy_extensions import mypyc_attr
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Value:
-    """The base class of settings that are no dataclass: equal if their types and arguments are.
+    """The base class of settings that are not a dataclass: equal if their types and arguments are.
 
     A subclass returns the arguments of its ``__init__`` from ``_arguments``.  Attributes that a
     user's subclass adds are compared as well.  Classes that stay interpreted do not derive from it:

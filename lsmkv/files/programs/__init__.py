@@ -1,4 +1,4 @@
-"""Other programs' stores: whose a store is, and what its keys and values mean.
+"""Stores of other programs: recognizing the program, and the meaning of keys and values.
 
 :func:`guess` names the program by some keys, the order's name and the path.  A
 :class:`Program` has a decoder, which gives keys and values as text.  The command line and the pages

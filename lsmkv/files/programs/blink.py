@@ -1,20 +1,20 @@
-r"""What JavaScript stored in IndexedDB, as text: Blink's envelope, and V8's serialization in it.
+r"""Text of JavaScript values in IndexedDB: Blink's envelope, and V8's serialization in it.
 
 A value begins with ``FF``, the version of Blink, from 21 on ``FE`` and 12 bytes about a trailer,
-then ``FF`` and the version of V8.  ``FF 11 01`` says that the value is in a file of its own, and
+then ``FF`` and the version of V8.  ``FF 11 01`` says that the value is in a separate file, and
 ``FF 11 02`` that the rest is compressed with Snappy.  V8's values are a letter and what it needs:
 
 ===========================  ===================================================================
 ``_ 0 T F``                  undefined, null, true, false
 ``I U N Z``                  integer (zigzag varint), unsigned (varint), double, bigint
 ``" c S``                    a string in Latin-1, UTF-16 or UTF-8, after its length in bytes
-``o`` ... ``{``              an object: names and values by turns, then their number
+``o`` ... ``{``              an object: alternating names and values, then their number
 ``A`` n ... ``$``            an array: n values, more names and values, two numbers
 ``a`` n ... ``@``            a sparse array: indexes and values, two numbers
 ``;`` ... ``:`` ``'`` ... ``,``  a map, a set; then a number
 ``D B V``                    date, array buffer, view of the buffer before it
 ``^``                        an object that was already there, by its number
-``\``                        an object of the browser's: of these, blobs and files are named
+``\``                        a browser object; only blobs and files are named
 ===========================  ===================================================================
 
 Source: V8, ``src/objects/value-serializer.cc``; Blink, ``serialized_script_value.cc``.
@@ -108,7 +108,7 @@ class _Values(Reader):
                 self.data, self.at = decompress(self.data[self.at + 1 :], SNAPPY), 0
             elif self._version == _PROCESSED and self.peek() == _IN_A_FILE:
                 self.at += 1
-                self.texts.append(f"<{self.varint():,} bytes in a file of their own>")
+                self.texts.append(f"<{self.varint():,} bytes in a separate file>")
                 return
             if self.peek() == _TRAILER:
                 self.take(1 + _TRAILER_BYTES)
@@ -202,7 +202,7 @@ class _Values(Reader):
     def _of_the_browser(self) -> None:
         tag = chr(self.byte())
         if tag not in "ie":
-            self.texts.append("<an object of the browser's>")
+            self.texts.append("<a browser object>")
             raise CorruptionError("an object of unknown length")
         self.texts.append(f"<{'blob' if tag == 'i' else 'file'} {self.varint()}>")
 

@@ -51,7 +51,7 @@ class IndexedDB:
         return " ".join([f"{self._named(ids)}: {what}", *map(literal, values)])
 
     def value(self, key: bytes, value: bytes) -> str | None:
-        """What JavaScript stored, a name, or a number; None for another value."""
+        """Return the value that JavaScript stored, a name, or a number; None for another value."""
         found = decode_key(key)
         has_field = found.what in ("object store", "index") and len(found.values) > 0
         field = found.values[-1] if has_field else found.what

@@ -1,7 +1,7 @@
 """The programs whose stores are recognized, and how.
 
 Chromium's IndexedDB is known by its order of keys.  The others are known by landmarks (keys that
-no other program writes), by most keys having the form of the program's, or by the names of the
+no other program writes), by most keys having the program's form, or by the names of the
 directories, in this order.
 """
 
@@ -39,11 +39,11 @@ class Program(NamedTuple):
 
     name: str
     words: str
-    """What the store contains, as a sentence."""
+    """The content of the store, as a sentence."""
     landmarks: tuple[bytes, ...]
     """A key that begins with one of these, and has the program's form, is enough."""
     is_key: Callable[[bytes], bool]
-    """True for a key of the program's form; other programs may write such keys, too."""
+    """True for a key of the program's form; other programs may also write such keys."""
     family: str
     """The name of its decoders on the command line; empty if it has none."""
     place: str

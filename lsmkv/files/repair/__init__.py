@@ -1,4 +1,4 @@
-"""What is wrong with a store's files, without repairing anything: ``lsmkv verify`` for programs.
+"""Survey of the damage to a store's files, without a repair: ``lsmkv verify`` for programs.
 
 :func:`survey_db` reads every file of a store, which may be too damaged to be opened, and returns a
 :class:`Survey`: plain data.  :func:`lsmkv.plan_repair` and :func:`lsmkv.repair_db` continue from

@@ -82,7 +82,7 @@ def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
 
 
 def _zeros_in(file: RandomAccessFile, damage: Problem) -> str:
-    """How much of the damage is zeros, counted by log blocks."""
+    """Describe how much of the damage is zeros, counted by log blocks."""
     zeros, at, end = 0, damage.offset, damage.offset + damage.size
     while at < end:
         stop = min(end, at - at % BLOCK_SIZE + BLOCK_SIZE)

@@ -127,9 +127,9 @@ class Hole(Problem):
         """Bytes after it that the file lacks, according to the size that the MANIFEST states: data,
         and the rest of the table after the data."""
         self.first_sequence = 0
-        """No entry that is lost has a lower sequence."""
+        """A lower bound of the sequences of lost entries."""
         self.last_sequence = MAX_SEQUENCE
-        """None has a higher one."""
+        """An upper bound of these sequences."""
         self._filters = filters
 
     def __repr__(self) -> str:
@@ -156,7 +156,7 @@ class Hole(Problem):
 
     @property
     def has_filter(self) -> bool:
-        """Whether there is a filter for the block."""
+        """True if there is a filter for the block."""
         return any(reader.filter_for(self.offset) is not None for reader in self._filters)
 
     def may_hold(self, user_key: bytes) -> bool:
@@ -316,7 +316,8 @@ class Salvage:
         yield Hole(at, 0, "the table is cut short", lower, None, [])
 
     def _end_of_block(self, start: int) -> int:
-        """Where the block at ``start`` ends, its checksum excluded; -1 if no block starts there."""
+        """Return the end of the block at ``start``, without its checksum; -1 if no block starts
+        there."""
         limit = min(self._file.size - 4, start + self._reach)
         crc = -1
         for at in range(start, limit, _WINDOW):
@@ -327,7 +328,7 @@ class Salvage:
         return -1
 
     def _next_block(self, at: int, lower: bytes | None) -> tuple[int, FoundBlock | None]:
-        """Where the first readable data block at or after ``at`` begins, and the block.
+        """Return the start of the first readable data block at or after ``at``, and the block.
 
         If there is none: where the index begins, or the end of the file; and None.
         """
@@ -408,7 +409,7 @@ class Salvage:
 
 
 def may_begin_block(data: bytes, at: int) -> bool:
-    """Whether a data block may start at ``at``: a cheap test, which saves computing a checksum.
+    """True if a data block may start at ``at``: a cheap test, which saves computing a checksum.
 
     A block's first entry shares no bytes, and its key has at least the eight bytes of a tag.
     Snappy writes the uncompressed length and a literal before it; zstd and zlib have magic bytes.
@@ -432,8 +433,8 @@ def may_begin_block(data: bytes, at: int) -> bool:
 
 
 def _is_index(keys: list[bytes], values: list[bytes], start: int) -> bool:
-    """Whether a block is the index: all of its values are handles of adjacent blocks, from the
-    file's first byte to an offset before ``start``."""
+    """Return True if a block is the index: all of its values are handles of adjacent blocks, from
+    the file's first byte to an offset before ``start``."""
     expected = 0
     for value in values:
         try:
@@ -463,7 +464,7 @@ def _read(file: RandomAccessFile, offset: int, length: int) -> bytes:
 
 
 def _damage(error: OSError) -> Exception:
-    """An unreadable sector is damage; any other ``OSError`` is returned unchanged."""
+    """Return the damage of an unreadable sector; any other ``OSError`` unchanged."""
     if error.errno != errno.EIO:
         return error
     return CorruptionError(f"cannot be read: {error.strerror}")

@@ -147,7 +147,7 @@ class RepairJob:
     def _new_number(self) -> int:
         number = self._next_number
         if number > MAX_FILE_NUMBER:
-            raise CorruptionError("its file numbers are used up", self._source.path)
+            raise CorruptionError("file numbers exhausted", self._source.path)
         self._next_number += 1
         return number
 
@@ -365,7 +365,7 @@ class _Output:
 
 
 def _same(one: Directory, other: Directory, name: str) -> bool:
-    """Whether a file has the same contents in two directories."""
+    """Return True if a file has the same contents in two directories."""
     with one.open(name) as mine, other.open(name) as theirs:
         if mine.size != theirs.size:
             return False

@@ -173,9 +173,9 @@ def _compare_with_tables(survey: Survey, manifest: ManifestSurvey, names: list[s
     """Note that records are missing at the end of a MANIFEST, if the store's files show it.
 
     A MANIFEST that was cut short names tables, or a log, that a lost record removed and that no
-    longer exist.  A missing file alone does not prove this: the end of the MANIFEST must be damaged
-    too.  If it is sound, tables that no MANIFEST names are noted: a copy that was made while the
-    store was in use has such tables too, and they may hold keys that were deleted.
+    longer exist.  A missing file alone does not prove this: the end of the MANIFEST must also
+    be damaged.  If it is sound, tables that no MANIFEST names are noted: a copy that was made while
+    the store was in use has such tables too, and they may hold keys that were deleted.
     """
     unnamed = _tables_present(names) - _tables_named(manifest) - survey.obsolete
     for other in survey.manifests:

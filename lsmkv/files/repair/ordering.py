@@ -1,4 +1,4 @@
-"""What the MANIFEST proves of the order of tables and logs: which of them are older than others.
+"""The order of tables and logs that the MANIFEST proves: which of them are older than others.
 
 A flush writes all that is in the logs before the current one.  So every write of a log is newer
 than the tables whose edits came before it.  A survey finds by this which logs are not the store's,
@@ -25,7 +25,7 @@ class Ordering:
         self._logs = [log for log in survey.logs if log.size >= 0 and log.batches > 0]
 
     def first_of_log(self, number: int) -> int:
-        """No write of the log has a lower sequence, as far as older tables and logs show."""
+        """Return a lower bound of the log's sequences, as far as older tables and logs show it."""
         logs = [log.last_sequence for log in self._logs if log.number < number]
         return max([self.last_before_log(number), *logs], default=-1) + 1
 
@@ -34,7 +34,7 @@ class Ordering:
         return max(self._ends(lambda origin: 0 < origin.older_than_log <= number), default=-1)
 
     def first_of_table(self, number: int) -> int:
-        """No entry of the table, nor one that was dropped when it was made, has a lower sequence.
+        """Return a lower bound of the sequences of entries kept or dropped in making the table.
 
         0 if nothing shows it.  On level 0 tables are made in the order of their numbers, and the
         entries of one are newer than all of those before it.

@@ -1,6 +1,6 @@
 """The part of a survey that asks of each table whether it is the one that the MANIFEST states.
 
-A careless restore may exchange two tables, or bring one from another store.  Its entries would then
+A careless restore may exchange two tables, or add one from another store.  Its entries would then
 count as newer or older than they are.  A MANIFEST states of each table its size and its first and
 last internal keys, which have sequences in them, so that no two tables of a store agree in them.
 
@@ -22,7 +22,7 @@ Reread = Callable[[str, int, int, FileMetaData | None], TableSurvey]
 
 
 def place_tables(survey: Survey, comparator: InternalKeyComparator, reread: Reread) -> None:
-    """Give each file to the table of the MANIFEST that it is, and leave out those that are none.
+    """Give each file to the table of the MANIFEST that it is, and leave out the others.
 
     If none of several tables is as the MANIFEST states, it is not the MANIFEST of these files, and
     no longer counts as whole.
@@ -59,7 +59,7 @@ def place_tables(survey: Survey, comparator: InternalKeyComparator, reread: Rere
 
 
 def can_be_stated(table: TableSurvey, comparator: InternalKeyComparator) -> bool:
-    """Whether a file can be the table that the MANIFEST states, as far as it can be read."""
+    """Return True if a file can be the table that the MANIFEST states, as far as it can be read."""
     stated = table._stated
     assert stated is not None
     if table.entries == 0:
@@ -76,7 +76,7 @@ def can_be_stated(table: TableSurvey, comparator: InternalKeyComparator) -> bool
 
 
 def is_as_stated(table: TableSurvey, file: FileMetaData) -> bool:
-    """Whether a file is exactly as the MANIFEST states a table."""
+    """Return True if a file is exactly as the MANIFEST states a table."""
     return (table.size, table.smallest, table.largest) == (file.size, file.smallest, file.largest)
 
 

@@ -25,7 +25,7 @@ KEEP = "keep"
 REWRITE = "rewrite"
 """The entries that can be read go into a new table."""
 REBUILD = "rebuild"
-"""The table is made again, from the files from which it was made."""
+"""The table is rebuilt from the files from which it was made."""
 SET_ASIDE = "set aside"
 """The file goes into ``lost/`` as it is: all of its entries may be stale."""
 LEAVE_OUT = "leave out"
@@ -33,7 +33,7 @@ LEAVE_OUT = "leave out"
 
 
 class TablePlan:
-    """What a repair does with one table."""
+    """The treatment of one table by a repair."""
 
     def __init__(self, survey: TableSurvey, action: str, reason: str, stale: StaleTest) -> None:
         self.survey = survey
@@ -48,7 +48,7 @@ class TablePlan:
 
     @property
     def is_used(self) -> bool:
-        """Whether entries of the table are in the repaired store."""
+        """True if entries of the table are in the repaired store."""
         return self.action not in (SET_ASIDE, LEAVE_OUT)
 
     @property
@@ -76,7 +76,8 @@ class TablePlan:
 
 
 class RepairPlan:
-    """What a repair keeps, and what is lost; ``str`` describes it, ``to_dict`` returns plain data.
+    """The parts of a store that a repair keeps, and those that are lost; ``str`` describes it,
+    ``to_dict`` returns plain data.
 
     Errors and costs are those of :func:`plan_repair`, which makes the plan.
 
@@ -114,12 +115,12 @@ class RepairPlan:
 
     @property
     def by_levels(self) -> bool:
-        """Whether tables stay on their levels; otherwise all tables are merged."""
+        """True if tables stay on their levels; otherwise all tables are merged."""
         return self.survey.levels_known
 
     @property
     def needed(self) -> bool:
-        """Whether anything is damaged that a repair can fix."""
+        """True if anything is damaged that a repair can fix."""
         damaged = [file for file in self.survey.files if file.severity == DAMAGED]
         return any(not file.name.startswith(f"{LOST}/") or file in self.logs for file in damaged)
 
@@ -150,7 +151,7 @@ class RepairPlan:
 
     @property
     def most_out_of_date(self) -> int | None:
-        """How many entries can be out of date if those that are set aside are kept.
+        """Number of entries that can be out of date if those that are set aside are kept.
 
         It is known if writes of a log are lost and nothing else: each has replaced one entry.
         Otherwise it is None.
@@ -181,7 +182,7 @@ class RepairPlan:
 
     @property
     def better_kept(self) -> bool:
-        """Whether ``keep_stale`` is recommended: more would be set aside than kept.
+        """True if ``keep_stale`` is recommended: more would be set aside than kept.
 
         Writes of logs count each, even if several of them have the same key.
         """
@@ -224,7 +225,7 @@ class RepairPlan:
         return max(numbers, default=1)
 
     def _keeps(self, batch: FoundBatch) -> bool:
-        """Whether a batch of a log is kept: no write is lost between it and the others that are."""
+        """True if a batch of a log is kept: no write is lost between it and the others that are."""
         return self._first <= batch.sequence <= self._last
 
     def to_dict(self) -> dict[str, Any]:

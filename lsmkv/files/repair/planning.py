@@ -1,12 +1,12 @@
 """Makes the plan of a repair (``plan.py``) from a survey.
 
 If there is an intact MANIFEST, the tables that it names are the store, on the levels that it names,
-and no other file is used: an obsolete table would bring deleted keys back.  But a table that is
-missing is made again, if the files from which it was made are there (``rebuilding.py``).  Without
+and no other file is used: an obsolete table would restore deleted keys.  But a table that is
+missing is rebuilt, if the files from which it was made are there (``rebuilding.py``).  Without
 an intact MANIFEST, every table that no MANIFEST has removed is used.  Levels are unknown then, and
 all tables are merged by the sequences of their entries.
 
-A block that cannot be read makes other entries useless too.  It may have held a newer version of a
+A block that cannot be read also makes other entries useless.  It may have held a newer version of a
 key, or its deletion, and the older version, although intact, must not be served in its place.  Such
 *stale* entries are set aside: those within the block's bounds that are older than its table and
 that its filter does not rule out.  With an intact filter these are little more than what was lost.
@@ -111,7 +111,8 @@ class Planner:
         return MAX_SEQUENCE
 
     def pairs_of(self, plan: RepairPlan) -> int:
-        """How many pairs of keys and values the repaired store has.  Reads all that is kept."""
+        """Return the number of pairs of keys and values in the repaired store.  Reads all that is
+        kept."""
 
         def kept_of(table: TablePlan) -> Iterator[list[Entry]]:
             for kept, _ in read_entries(table, self._directory, self._options):
@@ -139,7 +140,7 @@ class Planner:
         ]
 
     def _is_apart(self, table: TablePlan, moment: int) -> bool:
-        """Whether the table was made of nothing but older, or nothing but newer writes."""
+        """Return True if the table was made of only older, or only newer writes."""
         if not table.is_used or table.survey.last_sequence <= moment:
             return True
         ancestry = self._ancestry
@@ -189,7 +190,7 @@ def _rebuild(plan: RepairPlan, ancestry: Ancestry, directory: Directory, options
             new._count([tagged[:TAG_SIZE] for _, tagged in entries])
         if new.entries == 0:
             continue
-        reason = f"made again of {', '.join(sources.names)}"
+        reason = f"from {', '.join(sources.names)}"
         if not sources.complete:
             lacking = sum(last - first + 1 for first, last in sources.missing)
             for first, last in sorted(sources.missing):

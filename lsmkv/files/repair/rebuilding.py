@@ -1,4 +1,4 @@
-"""Finds the files from which a missing table was made, and makes the table again.
+"""Finds the files from which a missing table was made, and rebuilds the table.
 
 The files count only for the keys between the table's first and last internal keys, on the table's
 level: what else they had may have been replaced or deleted since.  The plan of a repair counts
@@ -40,7 +40,7 @@ class Sources:
 
     @property
     def complete(self) -> bool:
-        """Whether no entry of the table is missing."""
+        """True if no entry of the table is missing."""
         return not self.missing
 
     @property
@@ -87,7 +87,7 @@ class Ancestry:
         self._found: dict[int, Sources] = {}
 
     def sequences_of(self, number: int) -> tuple[int, int]:
-        """No entry of the table has a lower or a higher sequence than these."""
+        """Return a lower and an upper bound of the sequences of the table's entries."""
         origin = self._origins.get(number)
         last = self._last_sequence if origin is None else origin.last_sequence
         return self._ordering.first_of_table(number), last
@@ -176,7 +176,7 @@ def rebuilt_entries(
 
 def batches_of(log: LogSurvey, directory: Directory) -> Iterator[FoundBatch]:
     """The batches of a log that was surveyed."""
-    # The damage was recorded then; what is recorded here is dropped.
+    # The survey has recorded the damage; what is recorded here is dropped.
     again = LogSurvey(log.name, log.number, log.size, log.needed)
     again.folder, again.flips = log.folder, log.flips
     again.start = log.start

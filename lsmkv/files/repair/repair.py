@@ -40,7 +40,7 @@ def plan_repair(
     progress: Progress | None = None,
     **options: Unpack[OptionArguments],
 ) -> RepairPlan:
-    """What :func:`repair_db` would do with the store in ``path``, which is only read.
+    """Return what :func:`repair_db` would do with the store in ``path``, which is only read.
 
     The store should not be open: files that a writer removes during the plan look like damage.
     Raises :class:`NotFoundError`, :class:`ComparatorMismatchError`, :class:`ForeignFormatError`,
@@ -81,8 +81,8 @@ def repair_db(
     files that are replaced are kept in its subdirectory ``lost``, and an undamaged store is left
     alone.
 
-    Where the MANIFEST can be read, tables stay on their levels, and obsolete tables do not bring
-    deleted keys back.  Entries that an unreadable block may have overwritten or deleted are set
+    Where the MANIFEST can be read, tables stay on their levels, and obsolete tables do not restore
+    deleted keys.  Entries that an unreadable block may have overwritten or deleted are set
     aside as tables in ``lost``; ``keep_stale`` keeps them in the store.  Writes after a damaged
     part of the log are kept.  ``merge_all`` uses every table and every log that is there, merged by
     the sequences of their entries, as LevelDB's repair does: deleted keys may come back.

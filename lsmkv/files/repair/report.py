@@ -50,7 +50,7 @@ class FileSurvey:
         self.size = size
         """Bytes; -1 for a file that is missing."""
         self.needed = needed
-        """Whether the store's content depends on the file, according to the MANIFEST."""
+        """True if the store's content depends on the file, according to the MANIFEST."""
         self.problems: list[Problem] = []
         """Damage, in the order of the file's offsets."""
         self.remarks: list[str] = []
@@ -59,7 +59,7 @@ class FileSurvey:
         """The subdirectory that it is in, if any."""
         self.flips: list[int] = []
         """The bits of it that have flipped, as checksums show, counted from the lowest of its first
-        byte.  A repair turns them back."""
+        byte.  A repair restores them."""
 
     @property
     def severity(self) -> int:
@@ -101,9 +101,9 @@ class TableSurvey(FileSurvey):
         self.level = level
         """-1 if the version does not name the table."""
         self._stated: FileMetaData | None = None
-        """What the MANIFEST states of the table; None if it does not name it."""
+        """The MANIFEST's statement about the table; None if it does not name it."""
         self.holes: list[Hole] = []
-        """The data blocks that cannot be read; each of them is a problem, too."""
+        """The data blocks that cannot be read; each of them is also a problem."""
         self.blocks = 0
         """Data blocks that can be read."""
         self.entries = 0
@@ -119,13 +119,14 @@ class TableSurvey(FileSurvey):
         self.last_sequence = 0
         """The highest of them."""
         self.reads_first = True
-        """Whether the file's first data block is among those that can be read."""
+        """True if the file's first data block is among those that can be read."""
         self.reads_last = True
-        """Whether its last one is."""
+        """True if its last one is."""
         self.stray = ""
-        """What it holds, if it is not the table that the MANIFEST states under its number."""
+        """Description of its content, if it is not the table that the MANIFEST states under its
+        number."""
         self.metadata_intact = True
-        """Whether footer, index, metaindex and filters are intact."""
+        """True if footer, index, metaindex and filters are intact."""
         self.codec = NO_COMPRESSION
         """The codec of those of its data blocks that are compressed and can be read."""
 
@@ -141,7 +142,7 @@ class TableSurvey(FileSurvey):
 
     @property
     def intact(self) -> bool:
-        """Whether the file can be used as it is."""
+        """True if the file can be used as it is."""
         return not self.problems
 
 
@@ -170,7 +171,7 @@ class LogSurvey(FileSurvey):
         self.gap_before: tuple[int, int] | None = None
         """The same of those before its first batch; the first is 0 if it is unknown."""
         self.zeros = 0
-        """Bytes of zeros at its end, where writes may have been: no space that was reserved."""
+        """Bytes of zeros at its end, where writes may have been: not space that was reserved."""
         self.start = 0
         """Everything before this offset is in the store already, and is not counted."""
 
@@ -191,7 +192,7 @@ class LostLogSurvey(LogSurvey):
         self.folder = LOST
         self.start = start
         self.is_newest = True
-        """Whether nothing has been written to the store since, so that these writes follow its
+        """True if nothing has been written to the store since, so that these writes follow its
         own."""
 
 
@@ -218,7 +219,7 @@ class ManifestSurvey(FileSurvey):
         self._lineage = Lineage()
         """From which files the tables of these records were made."""
         self.whole = False
-        """Whether it can be relied on: no record is damaged, except for a torn last one."""
+        """True if it can be relied on: no record is damaged, except for a torn last one."""
 
     @property
     def comparator(self) -> str | None:
@@ -272,7 +273,7 @@ class Survey:
         self.obsolete: set[int] = set()
         """Numbers of the tables that some MANIFEST has removed from the store."""
         self.strangers = False
-        """Whether none of the tables that the MANIFEST in force names is as it states."""
+        """True if none of the tables that the MANIFEST in force names is as it states."""
         self.unnamed: set[int] = set()
         """Numbers of tables that the MANIFEST in force does not name, if it names missing files: it
         may lack records at its end."""
@@ -282,7 +283,7 @@ class Survey:
 
     @property
     def levels_known(self) -> bool:
-        """Whether an intact MANIFEST names the tables of the store and their levels."""
+        """True if an intact MANIFEST names the tables of the store and their levels."""
         return self.manifest is not None and self.manifest.whole
 
     @property
@@ -297,7 +298,7 @@ class Survey:
         self._do_not_rely(0, "not used: every table and every log is merged", files)
 
     def _do_not_rely(self, offset: int, reason: str, files: list[FileSurvey]) -> None:
-        """Do not rely on the MANIFEST, and take ``files`` for the store's, too."""
+        """Do not rely on the MANIFEST, and take ``files`` for the store's as well."""
         if self.manifest is not None:
             self.manifest.whole = False
             self.manifest.note(offset, 0, reason)

@@ -33,7 +33,7 @@ class StaleTest:
 
     @property
     def has_shadows(self) -> bool:
-        """Whether a lost block may have replaced any of the entries."""
+        """True if a lost block may have replaced any of the entries."""
         return bool(self._runs)
 
     def add(self, shadows: list[Shadow]) -> None:
@@ -47,7 +47,7 @@ class StaleTest:
         self._at = [0] * len(self._runs)
 
     def is_stale(self, internal_key: bytes) -> bool:
-        """Whether a lost block or write may have been a newer version of the same user key."""
+        """True if a lost block or write may have been a newer version of the same user key."""
         if not self.first <= sequence_in(internal_key[-TAG_SIZE:]) <= self.last:
             return True
         user_key = internal_key[:-8]
@@ -132,7 +132,8 @@ def shadows_on(
 def _boundary_shadows(
     table: TableSurvey, holes: list[Hole], comparator: InternalKeyComparator
 ) -> list[Shadow]:
-    """Older versions of a user key may follow a hole, in its own table or in the next one."""
+    """Find the boundary keys of holes, older versions of which may follow in the same table or in
+    the next one."""
     shadows: list[Shadow] = []
     compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
     for hole in holes:

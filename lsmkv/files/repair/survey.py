@@ -63,12 +63,12 @@ def survey_db(
 ) -> Survey:
     """The state of every file of the store in ``path``, which may be too damaged to be opened.
 
-    Nothing is written and no lock is taken; the store may be open, for writing too.  Options are
+    Nothing is written and no lock is taken; the store may be open, even for writing.  Options are
     those of :class:`DB`.  ``progress`` is called with the bytes done, the total, and the name of a
     file.  Damage is not raised; it is in the survey.  Raises :class:`NotFoundError`,
     :class:`ForeignFormatError`, :class:`ComparatorMismatchError`,
     :class:`UnsupportedCompressionError` and :class:`IOError`.  Cost: reads every file once, and
-    files that change meanwhile again.
+    again if it changes during the call.
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()
@@ -121,7 +121,7 @@ def survey_live(directory: Directory, options: Options, progress: Progress | Non
 
     A file that a compaction has removed, or that was made since the names were listed, looks
     missing.  So damage counts only if two surveys have found the same, or if nothing has changed
-    meanwhile.  A table that was found intact is not read again.
+    between them.  A table that was found intact is not read again.
     """
     known: dict[str, TableSurvey] = {}
     before: list[tuple[str, str]] = []

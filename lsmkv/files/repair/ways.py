@@ -66,7 +66,7 @@ class Way(NamedTuple):
     name: str
     """One of :data:`WAYS`."""
     problem: str = ""
-    """Why it gives no intact store; empty if it does."""
+    """The reason for which it gives no intact store; empty if it gives one."""
     entries: int = 0
     """Pairs of keys and values in the store, up to the problem if there is one."""
     set_aside: int = 0
@@ -74,7 +74,7 @@ class Way(NamedTuple):
     lost_bytes: int = 0
     """Bytes of tables that are missing or cannot be read."""
     remarks: tuple[str, ...] = ()
-    """What else is lost, or not certain, in words."""
+    """Other losses, and doubts, in words."""
     more: int = 0
     """Keys that the way by level does not keep."""
     fewer: int = 0
@@ -84,7 +84,7 @@ class Way(NamedTuple):
 
     @property
     def works(self) -> bool:
-        """Whether it gives an intact store."""
+        """True if it gives an intact store."""
         return not self.problem
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,7 +93,8 @@ class Way(NamedTuple):
 
 
 class Rescue(NamedTuple):
-    """What :func:`rescue_db` found and made.  Plain data: it raises nothing and costs nothing.
+    """The findings of :func:`rescue_db`, and the store that it made.  Plain data: it raises nothing
+    and costs nothing.
 
     >>> found = Rescue("zoo", "", (Way(AS_IS, "CURRENT: missing"), Way(BY_LEVEL)), BY_LEVEL, None)
     >>> found.sound, found.way("as-is").problem, found.way("by-sequence") is None
@@ -113,7 +114,7 @@ class Rescue(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether the store is not damaged, so that nothing had to be made."""
+        """True if the store is not damaged, so that nothing had to be made."""
         return self.recommended == AS_IS
 
     def way(self, name: str) -> Way | None:
@@ -177,7 +178,7 @@ def rescue_db(
 
 
 class _Trial:
-    """The ways, tried on a copy; that and the stores that are made of it lie beside ``into``."""
+    """The ways, tried on a copy; that and the stores that are made of it lie next to ``into``."""
 
     def __init__(
         self, env: Env, path: str, into: str, options: OptionArguments, progress: Progress | None
@@ -332,7 +333,7 @@ class _Trial:
 
 
 def _remarks(plan: RepairPlan) -> Iterator[str]:
-    """What the counts of a plan do not say."""
+    """Yield the remarks that the counts of a plan do not express."""
     if not plan.by_levels and not plan.survey.obsolete:
         yield "deleted keys may be back, since no MANIFEST says which tables are obsolete"
     lost = gaps(plan)
@@ -402,7 +403,7 @@ def _is_copied(name: str) -> bool:
 
 
 def _refuse_open(directory: Directory) -> None:
-    """Raise :class:`LockedError` if a process has the store open: its files change meanwhile."""
+    """Raise :class:`LockedError` if a process has the store open, since its files may change."""
     path = f"{directory.path}/{LOCK}"
     holder = directory.lock_holder(LOCK) if directory.exists(LOCK) else None
     if holder is not None:

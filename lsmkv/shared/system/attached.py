@@ -18,7 +18,7 @@ from typing import Any, Final, Never
 from lsmkv.shared.system.detached import OTHER, above_the_first, reap, signals, spawn
 
 _LOOK_EVERY: Final = 500
-"""Milliseconds after which the process looks whether its parent has ended."""
+"""Milliseconds after which the process checks whether its parent has ended."""
 _BASE: Final = 192 * 2**20
 """Bytes of address space that an interpreter with two threads takes, and some room."""
 selecting: Any = select
@@ -104,7 +104,7 @@ def leave(status: int) -> Never:
 
 
 def give_up(memory: int) -> None:
-    """Give up what this process does not need any more: files, processes, and memory beyond so many
+    """Give up what this process no longer needs: files, processes, and memory beyond so many
     bytes.  Systems other than Linux do not bound the memory."""
     resource: Any = import_module("resource")
     most = memory + _BASE

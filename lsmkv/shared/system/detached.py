@@ -3,13 +3,13 @@ not.
 
 It runs ``main`` of a module of this package, in an interpreter of the same kind that reads neither
 ``PYTHON*`` variables nor ``site``; a frozen program starts itself (``adapters/pyinstaller``).  It
-has a session of its own, so that no key of a terminal
-reaches it; no descriptor but two pipes, whatever its starter lets others inherit; and ``/`` as its
-working directory.  The request goes in through one pipe, and one answer comes out of the other.
+has its own session, so that no key of a terminal
+reaches it; no descriptor except two pipes, whatever its starter lets others inherit; and ``/`` as
+its working directory.  The request goes in through one pipe, and one answer comes out of the other.
 
 Its parent is the system, not the starter: a process in between starts it and ends at once, so that
-it is never a zombie of a starter that does not wait.  This works where gevent or eventlet have
-replaced the functions of ``os`` and ``subprocess``, too: it uses the interpreter's own.
+it is never a zombie of a starter that does not wait.  This also works where gevent or eventlet have
+replaced the functions of ``os`` and ``subprocess``: it uses the interpreter's own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OTHER = 64
 """The status with which a Python of another version ends: it may be unable to load the modules."""
 
 _FLAG = "--lsmkv-owner"
-"""What tells a frozen program not to run its own script."""
+"""Tells a frozen program not to run its own script."""
 # A shell is the process in between: the parent of a frozen program removes its unpacked files at
 # its end.  A command in the background of a shell would read /dev/null.
 _IN_BACKGROUND = 'exec 3<&0; "$0" "$@" <&3 3<&- &'
@@ -95,7 +95,7 @@ class Detached:
         """
         self.program = ""
         self.is_other = False
-        """Whether the interpreter was one of another version, once it is closed."""
+        """True if the interpreter was one of another version, once it is closed."""
         self._answer = b""
         self._pid = 0
         descriptors = [*_pipe(), *_pipe()]
@@ -161,7 +161,7 @@ def spawn(
     """Start a process that has these two descriptors, as its numbers 0 and 1, and no others.
 
     Returns its program and its process id: of a child, which the caller waits for, or with
-    ``detached`` of a process in between, which ends at once.  Raises as :class:`Detached`.
+    ``detached`` of a process in between, which ends immediately.  Raises as :class:`Detached`.
     """
     command = _command(module, name, place, python, detached)
     actions = [
@@ -198,7 +198,7 @@ def _command(module: str, name: str, place: str, python: str, detached: bool) ->
     python = python or interpreter()
     if not python:
         raise NotImplementedError(
-            f"{sys.executable!r} is not a Python that can be started: pass python=, the path of one"
+            f"{sys.executable!r} cannot be started as Python: pass the path of one as python="
         )
     kind = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
     bond = "detached" if detached else "child"
@@ -207,7 +207,8 @@ def _command(module: str, name: str, place: str, python: str, detached: bool) ->
 
 
 def _search_path() -> list[str]:
-    """Where this process searches for modules, for one with another working directory."""
+    """Return the directories in which this process searches for modules, for a process with another
+    working directory."""
     try:
         here = os.getcwd()
     except FileNotFoundError:  # it was removed, and nothing can be imported from there
@@ -220,16 +221,16 @@ def _search_path() -> list[str]:
 
 
 def _is_whole(message: bytes) -> bool:
-    """Whether a message is there as far as its length says.
+    """Return True if a message is there as far as its length says.
 
-    The end of the pipe does not tell: a fork of the starter may have it open.
+    The end of the pipe does not show it: a fork of the starter may have it open.
     """
     start = len(message) >= _SIZE.size
     return bool(start and len(message) - _SIZE.size >= _SIZE.unpack_from(message)[0])
 
 
 def _pipe() -> tuple[int, int]:
-    """A pipe whose descriptors are none of the first three numbers."""
+    """A pipe whose descriptors are not among the first three numbers."""
     ends = os.pipe()
     try:
         reading, writing = (above_the_first(one) for one in ends)
@@ -240,7 +241,7 @@ def _pipe() -> tuple[int, int]:
 
 
 def above_the_first(descriptor: int) -> int:
-    """A duplicate of a descriptor that is none of the first three numbers."""
+    """A duplicate of a descriptor, with a number not among the first three."""
     duplicate: int = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
     return duplicate
 
@@ -256,7 +257,7 @@ def run_frozen(module: str) -> None:
             os.close(fd)
         except OSError:
             pass
-    if linux.getpgrp() != os.getpid():  # otherwise it is a child, with a group of its own
+    if linux.getpgrp() != os.getpid():  # otherwise it is a child, with its own group
         linux.setsid()
     os.chdir("/")
     import_module(module).main()
@@ -264,7 +265,7 @@ def run_frozen(module: str) -> None:
 
 
 def request() -> bytes:
-    """What the starter asks for.  Signals that end a process are noted from now on."""
+    """Return the starter's request.  Signals that end a process are noted from now on."""
     signals.pthread_sigmask(signals.SIG_BLOCK, [getattr(signal, one) for one in _ENDS])
     message = b""
     while not _is_whole(message) and (data := os.read(0, _CHUNK)):

@@ -26,8 +26,8 @@ except (AttributeError, ImportError):  # an interpreter without it, which shares
     _select = None
 
 Waiter = Callable[[int, bool, float], bool]
-"""Waits until a descriptor can be read, or written to, for so many seconds at most; whether it
-can."""
+"""Waits until a descriptor can be read, or written to, for so many seconds at most.
+Returns True if it can."""
 
 _BRIEF: Final = 0.001
 """Seconds for which the whole thread waits."""
@@ -38,7 +38,7 @@ class _TimeIsOver(Exception):
 
 
 def waiter() -> Waiter | None:
-    """What waits; None if no library has replaced the module ``socket``."""
+    """Return the function that waits; None if no library has replaced the module ``socket``."""
     gevent = sys.modules.get("gevent.monkey")
     if gevent is not None and gevent.is_module_patched("socket"):
         return partial(_wait, _switch_in_gevent)

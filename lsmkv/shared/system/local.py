@@ -1,4 +1,4 @@
-"""By what this system's processes share stores in directories of the local file system."""
+"""Facilities by which this system's processes share stores in local directories."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from lsmkv.shared.system.sharing import SharingPlace
 
 _NAMED: bool = not shared_page.HAS_PAGES and sys.platform == "darwin" and named_page.HAS_NAMED_PAGES
 SHARES: Final[bool] = shared_page.HAS_PAGES or _NAMED
-"""Whether they can."""
+"""True if processes can share a store on this platform."""
 PAGES: Final[Any] = named_page if _NAMED else shared_page
 SOCKETS: Final[Any] = named_sockets if _NAMED else sockets
 
 
 class MemberLock(FileLock):
-    """A member's part of the store's lock, by a descriptor of its own.
+    """A member's part of the store's lock, by its own descriptor.
 
-    A forked child closes it at once: it would keep the lock of a parent that is killed.
+    A forked child closes it immediately: it would keep the lock of a parent that is killed.
     """
 
     def __init__(self, fd: int) -> None:
@@ -105,7 +105,7 @@ class LocalPlace(SharingPlace):
         try:
             file = self.shared_file(name, False)
         except OSError:
-            return  # it is none that a process has written
+            return  # no process has written it
         try:
             last = file.read_head() if SHARES else None
             if last is not None:
@@ -133,9 +133,9 @@ class LocalPlace(SharingPlace):
 
 
 def place_of(directory: Directory) -> SharingPlace:
-    """What a directory has whose store processes share; ``TypeError`` if they cannot."""
+    """Return the place of a directory whose store processes share; ``TypeError`` if they cannot."""
     if isinstance(directory, SharingPlace):
         return directory
     if isinstance(directory, LocalDirectory):
         return LocalPlace(directory)
-    raise TypeError(f"processes share no store of {type(directory).__name__}")
+    raise TypeError(f"processes cannot share a store in a {type(directory).__name__}")

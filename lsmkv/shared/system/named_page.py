@@ -3,8 +3,8 @@
 It is the same page as in :mod:`lsmkv.shared.system.shared_page`, in POSIX shared memory.  Its name
 is made of the epoch's random number, which is in ``SHARED``: so the next owner finds the page
 without any help of the members, ends the epoch, and removes the name.  The owner hands a descriptor
-to each member, for reading only.  macOS lets nobody set the size of such memory twice, so it cannot
-be cut.
+to each member, for reading only.  macOS allows the size of such memory to be set only once, so it
+cannot be cut.
 
 A kill leaves the name, and 64 KB of memory, until the store is opened or destroyed the next time,
 or the machine starts again.
@@ -30,7 +30,7 @@ except ImportError:  # Windows, and interpreters built without it
     memory = None
 
 HAS_NAMED_PAGES: Final[bool] = hasattr(memory, "shm_open")
-"""Whether this system has memory with a name."""
+"""True if this system has named memory."""
 
 
 class SharedPage(shared_page.SharedPage):
@@ -72,7 +72,7 @@ def make_page(epoch: int, token: int) -> tuple[SharedPage, int]:
 
 
 def make_memory(words: int) -> tuple[SharedMemory, int]:
-    """As :func:`lsmkv.shared.system.shared_page.make_memory`; the name is gone at once."""
+    """As :func:`lsmkv.shared.system.shared_page.make_memory`; the name is removed immediately."""
     token = int.from_bytes(os.urandom(8), "little")
     fd = _open(token, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
@@ -103,7 +103,7 @@ def end_page(_members: list[tuple[int, int]], token: int) -> bool:
         return False
     try:
         page = SharedPage(fd, True)
-    except (OSError, ValueError):  # its owner was killed before it was made, so nobody has it
+    except (OSError, ValueError):  # its owner was killed before it was made, so no process has it
         os.close(fd)
     else:
         page.words[SEQUENCE] = SUPERSEDED
@@ -127,4 +127,4 @@ def _remove(token: int) -> None:
     try:
         memory.shm_unlink(_name(token))
     except OSError:
-        pass  # it has none any more, or never had one
+        pass  # it no longer has one, or never had one

@@ -38,7 +38,7 @@ CREDENTIALS: Final = struct.Struct("@IIh2xI60x")
 _PID: Final = struct.Struct("@i")
 
 _BACKLOG: Final = 128
-"""macOS takes no more, and refuses those that come then: they try again."""
+"""macOS takes no more, and refuses later ones: they try again."""
 _BUFFER: Final = 1 << 18
 """Bytes on the way from one end to the other; macOS' default is 8 KB."""
 _CHUNK: Final = 4096
@@ -60,7 +60,7 @@ def forget(token: int, epoch: int) -> None:
 
 
 class _Listening(Socket):
-    """A socket with a path, which goes with it; not in a forked child."""
+    """A socket with a path, which is removed with it; not in a forked child."""
 
     __slots__ = ("path",)
     path: bytes
@@ -71,7 +71,7 @@ class _Listening(Socket):
             try:
                 os.unlink(path)
             except OSError:
-                pass  # somebody has cleaned up
+                pass  # another program has removed it
         super().close()
 
     def close_in_child(self) -> None:
@@ -80,7 +80,7 @@ class _Listening(Socket):
 
 
 def _prepare(made: Any) -> None:
-    """What every connection needs.  ``OSError`` also if the other end has gone already."""
+    """Set the options of every connection.  ``OSError`` also if the other end has gone already."""
     made.setsockopt(module.SOL_SOCKET, SO_NOSIGPIPE, 1)
     made.setsockopt(module.SOL_SOCKET, module.SO_SNDBUF, _BUFFER)
     made.setsockopt(module.SOL_SOCKET, module.SO_RCVBUF, _BUFFER)
@@ -95,7 +95,7 @@ def listen(address: bytes) -> Any:
         made.setblocking(False)
         made.bind(address)
         made.path = address
-        os.chmod(address, 0o600)  # nobody can connect yet
+        os.chmod(address, 0o600)  # no process can connect yet
         made.listen(_BACKLOG)
     except BaseException:
         made.close()
@@ -114,7 +114,7 @@ def connect(address: bytes, patience: float | None) -> Any:
     try:
         return sockets.connect(address, patience, _prepare, check_peer)
     except FileNotFoundError:
-        raise ConnectionRefusedError(errno.ECONNREFUSED, "no socket of an owner") from None
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "not the socket of an owner") from None
 
 
 def accept(listening: Any) -> Any:
@@ -132,20 +132,20 @@ def _credentials(connected: Any) -> tuple[int, int]:
     """The user and group at the other end."""
     found = connected.getsockopt(SOL_LOCAL, LOCAL_PEERCRED, CREDENTIALS.size)
     if len(found) != CREDENTIALS.size:
-        raise PermissionError(errno.EPERM, "the system does not say whose process answers")
+        raise PermissionError(errno.EPERM, "the system does not report whose process answers")
     version, user, _, group = CREDENTIALS.unpack(found)
     if version != 0:
-        raise PermissionError(errno.EPERM, "the system does not say whose process answers")
+        raise PermissionError(errno.EPERM, "the system does not report whose process answers")
     return user, group
 
 
 def is_stopped(_connected: Any) -> bool:
-    """Whether the process at the other end is stopped: macOS does not say."""
+    """Return False: macOS does not report whether the process at the other end is stopped."""
     return False
 
 
 def is_unread(_connected: Any) -> bool:
-    """Whether the other end has not read all that was sent: macOS does not say."""
+    """Return False: macOS does not report whether the other end has read all that was sent."""
     return False
 
 
@@ -164,11 +164,11 @@ class _Poll:
         self._poll = _select.poll()
 
     def register(self, fd: int, events: int) -> None:
-        """Wait for it, too."""
+        """Also wait for this descriptor."""
         self._poll.register(fd, events)
 
     def unregister(self, fd: int) -> None:
-        """Wait for it no more."""
+        """Stop waiting for this descriptor."""
         try:
             self._poll.unregister(fd)
         except KeyError:
@@ -180,11 +180,11 @@ class _Poll:
         return found
 
     def close(self) -> None:
-        """It has no descriptor."""
+        """Do nothing: there is no descriptor."""
 
 
 class _Polling:
-    """What the module ``select`` has on Linux."""
+    """The parts of Linux's module ``select`` that are needed here."""
 
     EPOLLIN: int = getattr(_select, "POLLIN", 1)
     EPOLLRDHUP: int = getattr(_select, "POLLHUP", 16)
@@ -192,11 +192,11 @@ class _Polling:
     POLLOUT: int = getattr(_select, "POLLOUT", 4)
 
     def epoll(self) -> _Poll:
-        """What waits for several descriptors."""
+        """Return an object that waits for several descriptors."""
         return _Poll()
 
     def poll(self) -> Any:
-        """The interpreter's own."""
+        """Return the interpreter's own ``poll``."""
         return _select.poll()
 
 
@@ -246,7 +246,7 @@ class ReserveDescriptor:
         self.renew()
 
     def renew(self) -> None:
-        """Have it again.  ``OSError`` if the descriptor was taken by others meanwhile."""
+        """Reserve the descriptor again.  ``OSError`` if others have taken it."""
         if self._held is None:
             with forks.changing:
                 self._held = new()

@@ -7,9 +7,9 @@ Its content is small and is written by the owner alone, by the holder of ``LOCK`
     16    fixed64   a random number: that of the epoch's page, and part of the socket's name
     24    fixed64   the owner's process id
     32    fixed64   1 once the owner answers; 0 while it recovers the store
-    40    fixed64   the owner's network namespace, without which nobody reaches its socket
+    40    fixed64   the owner's network namespace, without which its socket is out of reach
     48    fixed64   the file's device, and
-    56    fixed64   its number there: a copy of it has others, and says nothing
+    56    fixed64   its number there: a copy of it has others, and is not valid
     64    64 times  fixed64 epoch, fixed64 the last sequence that its owner has recovered
     1088  2048 x    fixed32 process id, fixed32 descriptor: where a member holds the page
     17472 16 bytes  what a member of this epoch says to its owner, and
@@ -22,7 +22,7 @@ description (OFD), as that on ``LOCK`` is: it belongs to one descriptor and not 
 In the same way a process that reads on in a log leases it, and with it all later ones: the owner
 keeps each log if it, or an older one, is leased.  And a member that holds a lease with a name has a
 lock on a byte that stands for a number of that name and a moment, at which the lease ends: so the
-next owner knows that somebody has it, and until when.  A process that stores something in several
+next owner knows that it is held, and until when.  A process that stores something in several
 writes locks a byte for its number.  One more byte is locked by the member that starts a process to
 own the store.  A member that may own the store has a lock on a byte that stands for its release;
 and one to which the owner hands the store over has another one until it owns the store.
@@ -80,14 +80,14 @@ NAMES: Final = 1 << 29
 MOMENTS: Final = 1 << 31
 """Moments are numbers below this."""
 FIRST_LOG: Final = FIRST_LEASE
-"""The offset of log 0.  Every log has a byte behind it, before those of the versions."""
+"""The offset of log 0.  Every log has a byte after it, before those of the versions."""
 _FIRST_VERSION: Final = 1 << 62
-"""The offset of version 0.  Every version of every epoch has a byte behind it."""
+"""The offset of version 0.  Every version of every epoch has a byte after it."""
 VERSIONS_OF_EPOCH: Final = 1 << 32
 """The versions of epoch ``e`` are numbered from ``e * VERSIONS_OF_EPOCH`` on."""
 _LAST_EPOCH: Final = (1 << 29) - 1
 _NAMES_HOLDERS: Final[bool] = sys.platform.startswith("linux")
-"""Whether the system says which process has which lock, in ``/proc``."""
+"""True if the system reports which process has which lock, in ``/proc``."""
 _WORD: Final = (1 << 64) - 1
 
 Range = tuple[int, int]
@@ -103,7 +103,7 @@ def network_namespace() -> int:
 
 
 class Proofs(NamedTuple):
-    """What the two ends of a connection say to each other, in one epoch."""
+    """The proofs that the two ends of a connection send to each other, in one epoch."""
 
     of_member: str
     of_owner: str
@@ -121,7 +121,7 @@ class Head:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the owner's socket is in a network namespace that is not this process's."""
+        """True if the owner's socket is in a network namespace that is not this process's."""
         here = network_namespace()
         return 0 not in (here, self.network) and self.network != here
 
@@ -159,7 +159,7 @@ class SharedFile:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """True if it was closed."""
         return self._fd < 0
 
     def close_in_child(self) -> None:
@@ -173,8 +173,8 @@ class SharedFile:
     # Content
 
     def read_head(self) -> Head | None:
-        """The head; None if there is none yet, or this file is a copy: it tells of the processes
-        that share another store."""
+        """The head; None if there is none yet, or this file is a copy, which describes the
+        processes that share another store."""
         content = self._read(_HEAD.size, 0)
         if len(content) < _HEAD.size:
             return None
@@ -188,15 +188,15 @@ class SharedFile:
     def begin_epoch(self, reserve: Callable[[int, int], None] | None = None) -> Head:
         """Begin the next epoch, in the name of this process.  Caller holds ``LOCK``.
 
-        ``reserve`` gets the epoch's random number and the epoch before anybody else can read them;
-        if it raises ``OSError`` with ``EADDRINUSE``, another number is drawn.  Raises
+        ``reserve`` gets the epoch's random number and the epoch before any other process can read
+        them; if it raises ``OSError`` with ``EADDRINUSE``, another number is drawn.  Raises
         :class:`CorruptionError`, and changes nothing, if the file is not one of a shared store.
         """
         self._refuse_foreign()
         before = self.read_head()
         epoch = 1 if before is None else before.epoch + 1
         if epoch > _LAST_EPOCH:
-            raise OSError(errno.EOVERFLOW, "the epochs of this store are used up", self.path)
+            raise OSError(errno.EOVERFLOW, "epoch counter exhausted", self.path)
         token = _drawn(epoch, reserve)
         if before is None:
             self._set_size(0)
@@ -204,21 +204,22 @@ class SharedFile:
         head = Head(epoch, token, os.getpid(), False, network_namespace())
         self._write_head(head)
         try:
-            self._write(os.urandom(_PROOF.size), _PROOFS_AT)  # before anybody looks for an owner
+            self._write(os.urandom(_PROOF.size), _PROOFS_AT)  # before any process looks
         except OSError:
             pass  # on a full disk: the owner asks the system who has the file open
         return head
 
     def proofs(self) -> Proofs | None:
-        """Those of this epoch; None if its owner has written none.  An owner of an older release
-        cuts the file."""
+        """Return the proofs of this epoch; None if its owner has written none.  An owner of an
+        older release cuts the file."""
         content = self._read(_PROOF.size, _PROOFS_AT)
         if len(content) < _PROOF.size or not any(content):
             return None
         return Proofs(*(proof.hex() for proof in _PROOF.unpack(content)))
 
     def _refuse_foreign(self) -> None:
-        """A power cut leaves the magic, a part of it, or zeros."""
+        """Raise :class:`CorruptionError` if the file is not one of a shared store.  A power cut may
+        leave the magic, a part of it, or zeros."""
         magic = self._read(len(_MAGIC), 0)
         if not _MAGIC.startswith(magic) and magic.strip(b"\0"):
             raise CorruptionError("not the file of a shared store: move it away", self.path)
@@ -231,8 +232,7 @@ class SharedFile:
         self._write_head(head)
 
     def recovered_after(self, epoch: int) -> int | None:
-        """The last sequence that the owner after an epoch has recovered; None if that is not known
-        any more.
+        """Return the last sequence that the owner after an epoch recovered; None if unknown.
 
         An epoch that ended before its owner answered does not count: nothing was written in it.
         """
@@ -280,17 +280,17 @@ class SharedFile:
         self._unlock(_FIRST_VERSION + version)
 
     def is_leased(self, first: int, last: int) -> bool:
-        """Whether one of the versions from ``first`` to ``last`` is leased, through any descriptor
-        but this one."""
+        """Return True if one of the versions from ``first`` to ``last`` is leased, through any
+        descriptor except this one."""
         return self._is_locked(_FIRST_VERSION + first, last - first + 1)
 
     def is_leased_in_epoch(self, epoch: int) -> bool:
-        """Whether a version of that epoch is leased."""
+        """Return True if a version of that epoch is leased."""
         first = epoch * VERSIONS_OF_EPOCH
         return self.is_leased(first, first + VERSIONS_OF_EPOCH - 1)
 
     def is_leased_at_all(self) -> bool:
-        """Whether any version or log is leased, through any descriptor but this one."""
+        """Return True if any version or log is leased, through any descriptor except this one."""
         versions = (_LAST_EPOCH + 1) * VERSIONS_OF_EPOCH
         return self._is_locked(FIRST_LOG, _FIRST_VERSION - FIRST_LOG + versions)
 
@@ -303,7 +303,7 @@ class SharedFile:
         self._unlock(FIRST_LOG + number)
 
     def is_log_leased(self, number: int) -> bool:
-        """Whether that log or an older one is leased, through any descriptor but this one."""
+        """True if that log or an older one is leased, through any descriptor except this one."""
         return self._is_locked(FIRST_LOG, number + 1)
 
     def lease_name(self, name: int, moment: int) -> None:
@@ -311,27 +311,29 @@ class SharedFile:
         self._lock(_FIRST_NAME + name * MOMENTS + moment)
 
     def release_name(self, name: int, moment: int) -> None:
-        """End that, unless another thread has closed the file, which ends it."""
+        """Release the name, unless another thread has closed the file, which releases it."""
         self._unlock(_FIRST_NAME + name * MOMENTS + moment)
 
     def is_name_leased(self, name: int, since: int) -> bool:
-        """Whether a name is held until ``since`` or later, through any descriptor but this one."""
+        """Return True if a name is held until ``since`` or later, through any descriptor except
+        this one."""
         return self._is_locked(_FIRST_NAME + name * MOMENTS + since, MOMENTS - since)
 
     def is_any_name_leased(self) -> bool:
-        """Whether any name is held, through any descriptor but this one."""
+        """Return True if any name is held, through any descriptor except this one."""
         return self._is_locked(_FIRST_NAME, NAMES * MOMENTS)
 
     def lease_number(self, number: int) -> None:
-        """Note that this process works at what has a number in the store, a large value say."""
+        """Note that this process works at the object with this number, for example a large
+        value."""
         self._lock(_FIRST_NUMBER + number % _NUMBERS)
 
     def release_number(self, number: int) -> None:
-        """End that, unless another thread has closed the file, which ends it."""
+        """Release the number, unless another thread has closed the file, which releases it."""
         self._unlock(_FIRST_NUMBER + number % _NUMBERS)
 
     def is_number_leased(self, number: int) -> bool:
-        """Whether a number is leased, through any descriptor but this one."""
+        """Return True if a number is leased, through any descriptor except this one."""
         return self._is_locked(_FIRST_NUMBER + number % _NUMBERS, 1)
 
     def claim_start(self) -> bool:
@@ -353,11 +355,12 @@ class SharedFile:
         self._lock(_FIRST_OVER + epoch)
 
     def forget_over(self, epoch: int) -> None:
-        """End that, unless another thread has closed the file, which ends it."""
+        """Remove the note, unless another thread has closed the file, which removes it."""
         self._unlock(_FIRST_OVER + epoch)
 
     def is_over(self, epoch: int) -> bool:
-        """Whether a process has ended the page of an epoch, through any descriptor but this one."""
+        """Return True if a process has ended the page of an epoch, through any descriptor except
+        this one."""
         return self._is_locked(_FIRST_OVER + epoch, 1)
 
     def be_candidate(self, rank: int) -> None:
@@ -365,8 +368,8 @@ class SharedFile:
         self._lock(_FIRST_CANDIDATE + rank)
 
     def has_candidate(self, rank: int) -> bool:
-        """Whether a process of that rank or a higher one may own the store, by any descriptor but
-        this one."""
+        """Return True if a process of that rank or a higher one may own the store, by any
+        descriptor except this one."""
         return self._is_locked(_FIRST_CANDIDATE + rank, RANKS - rank)
 
     def claim(self, rank: int) -> None:
@@ -374,12 +377,12 @@ class SharedFile:
         self._lock(_FIRST_CLAIM + rank)
 
     def end_claim(self, rank: int) -> None:
-        """End that, unless another thread has closed the file, which ends it."""
+        """End the claim, unless another thread has closed the file, which ends it."""
         self._unlock(_FIRST_CLAIM + rank)
 
     def is_claimed(self, rank: int) -> bool:
-        """Whether the store is claimed for that rank or a higher one, through any descriptor but
-        this one."""
+        """Return True if the store is claimed for that rank or a higher one, through any descriptor
+        except this one."""
         return self._is_locked(_FIRST_CLAIM + rank, RANKS - rank)
 
     def leased(self) -> list[Range]:
@@ -402,7 +405,7 @@ class SharedFile:
         """The leases of versions and logs of a process, as ranges of bytes; [] if it has none, or
         has ended.
 
-        Also for other processes than this one where the system does not tell (macOS).
+        Also for other processes than this one where the system does not report it (macOS).
         """
         found: list[Range] = []
         if not _NAMES_HOLDERS:
@@ -425,7 +428,7 @@ class SharedFile:
         return sorted(found)
 
     def is_open_in(self, pid: int) -> bool:
-        """Whether a process has this file open; False where the system does not tell."""
+        """True if a process has this file open; False where the system does not report it."""
         return bool(self._descriptors_of(pid))
 
     def _descriptors_of(self, pid: int) -> list[str]:
@@ -458,7 +461,7 @@ class SharedFile:
     def _is_locked(self, start: int, length: int) -> bool:
         return self._first_locked(start, length) is not None
 
-    # What a simulated file has of its own
+    # Overridden by a simulated file
 
     def _identity(self) -> tuple[int, int]:
         """The numbers of its device, and of the file there."""
@@ -500,7 +503,7 @@ class SharedFile:
 
 
 def _drawn(epoch: int, reserve: Callable[[int, int], None] | None) -> int:
-    """A random number that nobody else uses for that epoch."""
+    """A random number that no other store uses for that epoch."""
     while True:
         token = int.from_bytes(os.urandom(8), "little") >> 1
         try:
@@ -523,5 +526,5 @@ def _held_through(one: Any, file: os.stat_result) -> list[int]:
 
 
 def in_ranges(one: Range, ranges: list[Range]) -> bool:
-    """Whether a range lies in one of others."""
+    """Return True if a range lies in one of others."""
     return any(first <= one[0] and one[1] <= last for first, last in ranges)

@@ -1,8 +1,8 @@
 """The page of a shared store: words of memory that its owner writes and all its processes read.
 
 A page lies in a memory file without a name.  The owner hands it to each member with the member's
-connection, for reading only.  It is sealed: nobody can shorten it, so no process that has mapped it
-can be killed by a bus error.  It lives as long as a process has it open.
+connection, for reading only.  It is sealed: it cannot be shortened, so no process that has mapped
+it can be killed by a bus error.  It lives as long as a process has it open.
 
 =============  ====================================================================================
 word           what it is
@@ -60,7 +60,7 @@ _WORDS: Final = _FIRST_SLOT + _SLOT_WORDS * SLOTS
 SIZE: Final = 8 * _WORDS
 
 HAS_PAGES: bool = hasattr(os, "memfd_create") and hasattr(fcntl, "F_ADD_SEALS")
-"""Whether this system has memory files that can be sealed."""
+"""True if this system has memory files that can be sealed."""
 
 
 class SharedPage(Descriptor):
@@ -88,12 +88,13 @@ class SharedPage(Descriptor):
 
     @staticmethod
     def is_page(fd: int) -> bool:
-        """Whether a descriptor is that of memory of the right size, which nobody can shorten."""
+        """Return True if a descriptor is that of memory of the right size, which no process can
+        shorten."""
         return os.fstat(fd).st_size == SIZE and _is_sealed(fd)
 
     @property
     def superseded(self) -> bool:
-        """Whether the epoch of this page is over."""
+        """True if the epoch of this page is over."""
         return bool(self.words[SEQUENCE] == SUPERSEDED)
 
     def note(self, slot: int, request: int, first: int, count: int) -> None:
@@ -152,7 +153,7 @@ def make_page(epoch: int, token: int) -> tuple[SharedPage, int]:
 
 
 def _sealed_memory(name: str, size: int) -> int:
-    """A descriptor of new memory of this user's, which nobody can make longer or shorter."""
+    """A descriptor of new memory of this user, whose size cannot be changed."""
     fd: int = linux.memfd_create(name, linux.MFD_CLOEXEC | linux.MFD_ALLOW_SEALING)
     try:
         os.ftruncate(fd, size)
@@ -166,7 +167,7 @@ def _sealed_memory(name: str, size: int) -> int:
 
 
 def _is_sealed(fd: int) -> bool:
-    """Whether nobody can shorten a file: only then it may be mapped."""
+    """Return True if no process can shorten a file: only then may it be mapped."""
     try:
         return bool(fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK)
     except OSError:
@@ -187,7 +188,8 @@ def map_memory(
 
 
 def find_page(pid: int, fd: int, token: int) -> SharedPage | None:
-    """The page that a process has open under that descriptor; None if it has not, or has ended."""
+    """Return the page that a process has open under that descriptor; None if there is none, or the
+    process has ended."""
     try:
         found = os.open(f"/proc/{pid}/fd/{fd}", os.O_RDONLY | linux.O_CLOEXEC | linux.O_NONBLOCK)
     except OSError:
@@ -222,7 +224,7 @@ def end_page(members: list[tuple[int, int]], token: int) -> bool:
 class SharedMemory:
     """Words of memory that a member counts in, and its owner reads (``shared/counting.py``).
 
-    A forked child has words of its own instead: those of the parent are the parent's.
+    A forked child has its own words instead of the parent's.
     """
 
     def __init__(self, fd: int, words: int, writable: bool) -> None:
@@ -235,12 +237,12 @@ class SharedMemory:
             forks.note(self)
 
     def close_in_child(self) -> None:
-        """In a forked child: touch the parent's memory no more."""
+        """Release the parent's memory in a forked child."""
         self.words = [0] * self._size
 
 
 _NO_DESCRIPTOR: Final[dict[str, Any]] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
-"""A mapping keeps a descriptor of its own, otherwise."""
+"""Otherwise a mapping keeps its own descriptor."""
 
 
 def make_memory(words: int) -> tuple[SharedMemory, int]:

@@ -1,4 +1,4 @@
-"""What processes that share a store need of their system, as simulations have it too.
+"""Interface to the facilities with which processes share a store; simulations implement it.
 
 For directories of the local file system these are :mod:`lsmkv.shared.system.sockets` and
 :mod:`lsmkv.shared.system.shared_page` on Linux, :mod:`lsmkv.shared.system.named_sockets` and
@@ -16,7 +16,7 @@ from lsmkv.shared.system.shared_file import SharedFile
 
 
 class SharingPlace:
-    """What a directory has whose store processes share, besides its files."""
+    """The facilities of a directory whose store processes share, besides its files."""
 
     @abstractmethod
     def shared_file(self, name: str, create: bool) -> SharedFile:
@@ -27,7 +27,7 @@ class SharingPlace:
 
     @abstractmethod
     def lock_as_owner(self, name: str) -> FileLock:
-        """Take the store's lock, but for what members have of it: see
+        """Take the store's lock, except for the members' part: see
         :mod:`lsmkv.engine.env.lock`.  :class:`lsmkv.errors.LockedError` if it is held."""
 
     @abstractmethod
@@ -40,29 +40,29 @@ class SharingPlace:
 
     @abstractmethod
     def is_lock_shared(self, name: str) -> bool:
-        """Whether there is such a lock, and nobody has all of it."""
+        """Return True if there is such a lock, and no process has all of it."""
 
     @abstractmethod
     def is_writable(self) -> bool:
-        """Whether this process may make files here."""
+        """Return True if this process may create files here."""
 
     @abstractmethod
     def claim_start(self) -> bool:
         """Claim to be the one that starts an owner of the store; False if another process does.
 
-        The claim ends with :meth:`end_start`, or with the process.  It excludes nobody from the
-        store: it saves all but one of many a start that is of no use.
+        The claim ends with :meth:`end_start`, or with the process.  It excludes no process from the
+        store: it saves all processes except one a useless start.
         """
 
     @abstractmethod
     def end_start(self) -> None:
-        """End the claim, in this process and in those that were forked meanwhile."""
+        """End the claim, in this process and in those that were forked since."""
 
 
 class SharingEnv(Env):
     """A file system other than the local one in which processes share stores, for one of them.
 
-    Its directories are :class:`SharingPlace`, too.
+    Its directories are also :class:`SharingPlace`.
     """
 
     sockets: Any

@@ -1,7 +1,7 @@
 """Unix sockets that no library has changed, between the processes of a shared store.
 
 gevent and eventlet replace the module ``socket``; these are the interpreter's own.  Names are in
-Linux's abstract namespace: there is no file, so a kill leaves none behind, and no path is too long.
+Linux's abstract namespace: there is no file, so a kill leaves none, and no path is too long.
 Both ends compare the user of the other one, which the kernel knows, with their own.
 """
 
@@ -49,7 +49,7 @@ waiter: Final = greenlets.waiter
 
 
 class Socket(getattr(module, "socket", object)):  # type: ignore[misc]
-    """A socket of the interpreter's own, which is closed in a forked child: it is the parent's.
+    """The interpreter's socket class; closed in a forked child: it belongs to the parent.
 
     It is made by :func:`new`.
     """
@@ -76,7 +76,7 @@ def new(kind: type[Socket] = Socket, fd: int | None = None) -> Any:
 
 
 def address_of(token: int, epoch: int) -> bytes:
-    """The name of an owner's socket, in the abstract namespace: no file, and gone with it."""
+    """The name of an owner's socket, in the abstract namespace: no file, and removed with it."""
     return b"\0lsmkv-%016x-%d" % (token, epoch)
 
 
@@ -116,7 +116,7 @@ def check_user(pid: int, user: int) -> None:
 
 
 def _nothing(made: Any) -> None:
-    """What connections need on Linux before they are used."""
+    """Do nothing: connections on Linux need no preparation."""
 
 
 def connect(
@@ -125,8 +125,8 @@ def connect(
     prepare: Callable[[Any], None] = _nothing,
     check: Callable[[Any], None] = check_peer,
 ) -> Any:
-    """A socket that is connected to an owner; ``OSError``, ``ConnectionRefusedError`` if nobody
-    listens.
+    """A socket that is connected to an owner; ``OSError``, ``ConnectionRefusedError`` if no
+    process listens.
 
     This call and each later one wait for so many seconds at most, and raise ``BlockingIOError``.
     ``prepare`` and ``check`` are this system's, before it is connected and after that.
@@ -173,7 +173,7 @@ def accept(
 
 
 def is_scarce(connected: Any) -> bool:
-    """Whether this connection has one of the last descriptors of the process."""
+    """Return True if this connection has one of the last descriptors of the process."""
     return is_one_of_the_last(connected.fileno())
 
 
@@ -184,7 +184,7 @@ def peer(connected: Any) -> tuple[int, int, int]:
 
 
 def is_stopped(connected: Any) -> bool:
-    """Whether the process at the other end is stopped; False where that cannot be known."""
+    """Return True if the process at the other end is stopped; False where that cannot be known."""
     pid, _, _ = peer(connected)
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -194,7 +194,7 @@ def is_stopped(connected: Any) -> bool:
 
 
 def is_unread(connected: Any) -> bool:
-    """Whether the other end has not read all that was sent; False where that cannot be known."""
+    """True if the other end has not read all that was sent; False where that cannot be known."""
     count = bytearray(4)
     try:
         fcntl.ioctl(connected.fileno(), TIOCOUTQ, count)
@@ -204,7 +204,7 @@ def is_unread(connected: Any) -> bool:
 
 
 def has_hung_up(connected: Any) -> bool:
-    """Whether the other end sends nothing more, and nothing that it has sent is left."""
+    """Return True if the other end sends nothing more, and all that it has sent was read."""
     try:
         return not connected.recv(1, module.MSG_PEEK | module.MSG_DONTWAIT)
     except BlockingIOError:
@@ -252,12 +252,12 @@ def receive_with(
 
 
 def end_requests(connected: Any) -> None:
-    """Let the other end send nothing more; what it has been sent stays."""
+    """Shut down the read side; data sent to the other end remains readable there."""
     _shut_down(connected, module.SHUT_RD)
 
 
 def end(connected: Any) -> None:
-    """Let a call that another thread makes with it end now."""
+    """End a call that another thread makes with it now."""
     _shut_down(connected, module.SHUT_RDWR)
 
 
@@ -303,6 +303,6 @@ class ReserveDescriptor(Descriptor):
         self.renew()
 
     def renew(self) -> None:
-        """Have it again.  ``OSError`` if the descriptor was taken by others meanwhile."""
+        """Reserve the descriptor again.  ``OSError`` if others have taken it."""
         if self._fd < 0:
             self._fd = linux.eventfd(0, linux.EFD_CLOEXEC)

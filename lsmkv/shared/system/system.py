@@ -1,4 +1,4 @@
-"""What processes share a store by: :class:`System`."""
+"""The system facilities by which processes share a store: :class:`System`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOCAL: Final = System(LocalEnv(), SOCKETS, PAGES)
 
 
 def system_of(env: object) -> System:
-    """What an env has, or the operating system if that is None; ``ValueError`` for any other."""
+    """Return an env's system, or the operating system for None; ``ValueError`` for others."""
     if env is None:
         return LOCAL
     if not isinstance(env, SharingEnv):

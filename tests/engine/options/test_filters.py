@@ -39,7 +39,7 @@ def test_a_custom_filter_policy(tmp_path: Path) -> None:
         (
             {"bloom_filter_bits": [12, 4], "filter_policy": LastByte()},
             ValueError,
-            "only bits by level go with a BloomFilterPolicy",
+            "only bits by level can be combined with a BloomFilterPolicy",
         ),
         (
             {"filter_policy": lsmkv.BinaryFusePolicy(), "filter_layout": "block"},
@@ -57,7 +57,7 @@ def test_a_custom_filter_policy(tmp_path: Path) -> None:
         (
             {"prefix_extractor": 3, "comparator": lsmkv.ReverseBytewiseComparator()},
             ValueError,
-            "takes the bytewise order.*'leveldb.ReverseBytewiseComparator'",
+            "requires the bytewise order.*'leveldb.ReverseBytewiseComparator'",
         ),
     ],
 )

@@ -53,4 +53,4 @@ def test_help_has_each_option_with_default_and_meaning() -> None:
     assert "block_size: int | None = 4096" in pydoc.plain(pydoc.render_doc(lsmkv.DB))
     text = pydoc.plain(pydoc.render_doc(lsmkv.Options))
     assert "``write_buffer_size``: 4194304" in text
-    assert "How large a memtable grows before it becomes a table" in text
+    assert "Size to which a memtable grows before it becomes a table" in text

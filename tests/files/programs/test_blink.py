@@ -11,7 +11,7 @@ from lsmkv.engine.util.coding import encode_varint
 from lsmkv.files.programs.blink import value_text
 
 HEAD = bytes.fromhex("ff15fe000000000000000000000000ff10")
-OF_A_BROWSER = "<an object of the browser's>"
+OF_A_BROWSER = "<a browser object>"
 
 # Chromium 150 stored these values, from the expression that the comment has.
 STORED = [
@@ -97,7 +97,7 @@ def test_compression_inside_compression_ends() -> None:
 
 
 def test_a_value_in_a_file_of_its_own() -> None:
-    assert value_text(b"\xff\x11\x01\xc0\x84\x3d\x00") == "<1,000,000 bytes in a file of their own>"
+    assert value_text(b"\xff\x11\x01\xc0\x84\x3d\x00") == "<1,000,000 bytes in a separate file>"
 
 
 def test_deep_nesting_ends_the_text() -> None:

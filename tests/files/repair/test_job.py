@@ -178,5 +178,5 @@ def test_used_up_file_numbers_are_refused() -> None:
     ):
         lost.create(f"{(1 << 63) - 1}.ldb").close()
     change(env, names(env, suffix=".ldb")[0], damage)
-    with pytest.raises(lsmkv.CorruptionError, match="file numbers are used up"):
+    with pytest.raises(lsmkv.CorruptionError, match="file numbers exhausted"):
         repair_db("db", env=env, **OPTIONS)

@@ -37,7 +37,7 @@ def test_a_table_is_made_of_the_log_that_was_flushed(store: Store) -> None:
     assert found == dict(store.db)
     assert [table.action for table in plan.tables] == [REBUILD]
     assert (plan.lost_bytes, plan.stale) == (0, 0)
-    assert "rebuild: made again of 000003.log" in str(plan)
+    assert "rebuild: from 000003.log" in str(plan)
 
 
 def test_a_table_is_made_of_the_tables_that_were_compacted(store: Store) -> None:

@@ -29,7 +29,7 @@ def compact_range(
     decreases, and ``(total, total, "done")`` is the last call.  An exception in ``progress``, or
     Ctrl-C, ends the compaction at its next step; the levels before it stay compacted.
     """
-    # No version is kept meanwhile: its files could not be removed.
+    # No version is kept during the compaction: its files could not be removed.
     meter = Meter(progress, plan_of_range(store.open_view().version, begin, end))
     for level in range(len(meter.plan)):
         meter.begin(level)
@@ -76,13 +76,13 @@ class Meter:
         self._reported = 0
 
     def begin(self, level: int) -> None:
-        """The compaction of ``level`` begins."""
+        """Note that the compaction of ``level`` begins."""
         self._level = level
         self._before = _to_read(self.plan[:level])
         self._report(self._before, f"level {level}")
 
     def advance(self, moved: int) -> None:
-        """The compaction has moved ``moved`` bytes so far; bytes beyond the plan do not count."""
+        """Note that ``moved`` bytes were moved so far; bytes beyond the plan do not count."""
         to_move, to_read = self.plan[self._level]
         if to_move > 0:
             done = self._before + to_read * min(moved, to_move) // to_move
@@ -90,7 +90,7 @@ class Meter:
                 self._report(done, f"level {self._level}")
 
     def finish(self) -> None:
-        """Everything is compacted."""
+        """Note that everything is compacted."""
         self._report(self._total, "done")
 
     def _report(self, done: int, phase: str) -> None:

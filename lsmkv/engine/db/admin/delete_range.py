@@ -131,7 +131,7 @@ def _delete_keys(store: Store, writer: Writer, bounds: Bounds, read: ReadView) -
 
 
 def _is_inside(store: Store, bounds: Bounds, file: FileMetaData) -> bool:
-    """Whether all keys of a table lie in the range."""
+    """Return True if all keys of a table lie in the range."""
     order, lower, upper = store.order, bounds.lower, bounds.upper
     return (lower is None or order.is_at_or_after(file.smallest[:-8], lower)) and (
         upper is None or not order.is_at_or_after(file.largest[:-8], upper)

@@ -1,4 +1,4 @@
-"""Ingest: tables made elsewhere become part of the store, all at once, as its newest write.
+"""Ingest: tables made elsewhere become part of the store, atomically, as its newest write.
 
 LevelDB's format cannot state that a whole table was written at some sequence.  And sequence 0,
 which :class:`~lsmkv.engine.db.admin.table_writer.TableWriter` gives to every entry, would be older
@@ -53,8 +53,8 @@ _NO_LIMIT = 1 << 62
 _END = 512
 """Bytes.  A table ends with its index, its checksum and the footer."""
 _ANOTHER = (
-    "the owner of the store does not find the file there that the process has which asks for it"
-    " (in another container?)"
+    "the owner of the store finds another file or none at this path: is the calling process in"
+    " another container?"
 )
 _LARGEST_ON_LEVEL_0 = 64
 """Times ``max_file_size``: where level 0 overlaps, a few large tables cause no write stall."""
@@ -68,7 +68,7 @@ def as_paths(files: Iterable[str | os.PathLike[str]]) -> list[str]:
 
 
 def ends_of(env: Env, paths: list[str]) -> list[bytes]:
-    """The last bytes of each file: they show to another process that this one can read it."""
+    """Return the last bytes of each file: they prove to another process that it was read."""
     ends: list[bytes] = []
     for path in paths:
         with _open_file(env, path) as file:
@@ -100,7 +100,7 @@ class _IngestedFile:
 
 
 class Ingestion:
-    """``run`` once.  Any number of ingests of a store may run at once."""
+    """One ingest: call ``run`` once.  Any number of ingests of a store may run concurrently."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Ingestion:
             raise
 
     def _reserve(self) -> None:
-        """Reserve a sequence above those of the ingests that are under way.
+        """Reserve a sequence above those of the ingests in progress.
 
         Ingests of the same size usually end in the order in which they began.  One that has to be
         repeated, because another one was faster, would make writers wait.
@@ -262,7 +262,7 @@ class Ingestion:
             ):
                 raise CorruptionError(
                     f"keys out of order: {user_key!r} after {last!r}"
-                    " (made with another comparator, or changed meanwhile?)",
+                    " (made with another comparator, or modified during the ingest?)",
                     path,
                 )
             last = user_key
@@ -272,7 +272,7 @@ class Ingestion:
     def _write(self, progress: Progress | None) -> None:
         """Write tables of all sources, every entry with the reserved sequence."""
         if self._sequence >= MAX_SEQUENCE:
-            raise Error("the store has used up its 2^56 sequence numbers")
+            raise Error("sequence numbers exhausted: a store has 2^56 of them")
         self._reads = ReadCounters()
         tag = pack(b"", self._sequence, KIND_VALUE)
         latest = len(self._paths)  # the place of the file that wins over all others

@@ -106,7 +106,7 @@ class Maintenance(Handle):
         from before raises :class:`SequenceTooOldError` there.
 
         Cost: a scan of the keys in the two tables at the ends of the range, on each level, and in
-        memory; two waits for the disk; and no compaction starts meanwhile.
+        memory; two waits for the disk; and no compaction starts during the call.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -208,7 +208,7 @@ class Maintenance(Handle):
     def ingest(
         self, files: Iterable[str | os.PathLike[str]], *, progress: Progress | None = None
     ) -> None:
-        """Write the content of tables made by :class:`~lsmkv.TableWriter`, all at once.
+        """Write the content of tables made by :class:`~lsmkv.TableWriter`, atomically.
 
         It is one write: all entries become visible together, newer than everything written before
         this returns, and durable.  Where several files have a key, the later one in the list
@@ -440,8 +440,8 @@ class Maintenance(Handle):
     def verify(self, *, progress: Progress | None = None) -> list[CorruptionError]:
         """Read every block of every table, and return the damage: one error per table, or [].
 
-        If the store is open for reading only, its writer may remove tables meanwhile; the store is
-        then refreshed, and the tables of the newer version are verified.
+        If the store is open for reading only, its writer may remove tables during the call; the
+        store is then refreshed, and the tables of the newer version are verified.
 
         The list also has one error for each log that this or an earlier recovery has set aside in
         ``lost/``, until :meth:`acknowledge_recovery` is called.  ``progress`` is called with the

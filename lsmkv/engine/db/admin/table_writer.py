@@ -118,7 +118,7 @@ class TableWriter:
 
     @property
     def closed(self) -> bool:
-        """Whether the table was finished or closed."""
+        """True if the table was finished or closed."""
         return self._builder is None
 
     def add(self, key: BytesLike, value: BytesLike) -> None:
@@ -149,7 +149,7 @@ class TableWriter:
     def finish(self) -> None:
         """Complete the file, make it durable, and give it its name.
 
-        Raises :class:`IOError` with ``errno.EEXIST`` if a file of that name was made meanwhile.
+        Raises :class:`IOError` with ``errno.EEXIST`` if a file of that name now exists.
         After an error no file is left.
         """
         builder = self._open()
@@ -213,7 +213,8 @@ class TableWriter:
         return builder
 
     def _refuse_if_taken(self) -> None:
-        """Not a lock: a file that another program makes at the same moment is replaced."""
+        """Raise ``FileExistsError`` if the path exists.  Not a lock: a file that another program
+        makes at the same moment is replaced."""
         if self._directory.exists(self._name):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path)
 

@@ -27,8 +27,8 @@ def verify_tables(
     checksum, the order of its keys and its index entry are verified, and each table's first and
     last key are compared with those that the MANIFEST states.  O(size of the store).
 
-    ``move_on`` shows a newer version of the store, or raises :class:`CorruptionError` if that needs
-    the missing table, too.
+    ``move_on`` shows a newer version of the store, or raises :class:`CorruptionError` if that also
+    needs the missing table.
     """
     damage: list[CorruptionError] = []
     verified: set[FileMetaData] = set()

@@ -80,10 +80,10 @@ class Background:
         self._range_compactions: list[RangeCompaction] = []
         self._publications: list[Publication] = []
         self.reserved: set[int] = set()
-        """The sequences that ingests under way have taken from the future."""
+        """The sequences that running ingests have reserved."""
         self.error: BaseException | None = None
         self.threadless = store.options.background == "inline"
-        """Whether jobs run in the calls that make or await them, and no thread is started."""
+        """True if jobs run in the calls that make or await them, and no thread is started."""
         if self.threadless:
             store.lock.watched = True
         self._disk = FullDisk(store)
@@ -116,18 +116,18 @@ class Background:
             raise self.error.with_traceback(None)
 
     def work_before_room(self, view: View) -> WorkOnDisk:
-        """The work that a writer waits for which finds this view with a full memtable."""
+        """Return the work that a writer waits for if it finds this view with a full memtable."""
         return self._disk.compactions if view.immutable is None else self._disk.flushes
 
     @property
     def no_room(self) -> IOError | None:
-        """What flushes or compactions wait for on a full disk; None if they do not wait."""
+        """The full-disk error for which flushes or compactions wait; None if they do not wait."""
         return self._disk.error
 
     @property
     def has_obsolete_files(self) -> bool:
-        """Whether files may still exist that the last commit has made obsolete;
-        :meth:`wait_for_flush` waits for their removal, too."""
+        """True if files may still exist that the last commit has made obsolete;
+        :meth:`wait_for_flush` also waits for their removal."""
         return self.jobs.has_obsolete_files
 
     def wait_for_flush(self) -> None:
@@ -188,7 +188,7 @@ class Background:
                     if compaction.done and not self.has_obsolete_files:
                         return
                     moved = compaction.moved
-                    # Taken before ``advance`` is called, so that no change is missed meanwhile.
+                    # Taken before ``advance`` is called, so that no change is missed.
                     ticket = self.ticket()
                 if advance is not None:
                     advance(moved)
@@ -205,9 +205,9 @@ class Background:
             self.schedule()
 
     def publish(self, publication: Publication) -> None:
-        """Make tables visible, all at once; wait for it, and for the removal of the log before.
+        """Make tables visible, atomically; wait for it, and for the removal of the log before.
 
-        Caller holds the writers' lock, and the memtables are empty, but for a drop.  After an
+        Caller holds the writers' lock, and the memtables are empty, except for a drop.  After an
         exception the outcome is open until :meth:`withdraw` has returned.
         """
         store = self._store
@@ -216,7 +216,7 @@ class Background:
             self._publications.append(publication)
         while True:
             with store.lock.nested, store.lock.guard:
-                if publication.begun:  # its end comes, whatever else ends meanwhile
+                if publication.begun:  # its end comes, whatever else ends
                     self.raise_error()
                     if publication.done and not (publication.files and self.has_obsolete_files):
                         return
@@ -241,8 +241,8 @@ class Background:
                 ticket.acquire()
 
     def ticket(self) -> Ticket:
-        """A ticket for the next change that background work will bring, to be acquired without
-        the lock.  Where no thread does the work, acquiring it does.
+        """Return a ticket for the next change by background work, to be acquired without the lock.
+        If no thread does the work, acquiring the ticket does it.
 
         Caller holds the lock.  Raises the error that ended the work, or :class:`ClosedError`, if no
         change will come.
@@ -263,7 +263,7 @@ class Background:
 
     @property
     def busy(self) -> bool:
-        """Whether the thread is running."""
+        """True while the thread is running."""
         return self._running_thread is not None
 
     def wait_until_idle(self) -> None:
@@ -284,7 +284,7 @@ class Background:
 
     @property
     def is_due(self) -> bool:
-        """Whether there may be a job without a waiting caller: a hint, taken without the lock."""
+        """True if there may be a job without a waiting caller: a hint, taken without the lock."""
         view = self._store.view
         return view is not None and (
             view.immutable is not None or compaction_is_due(view.version, self._store.options)
@@ -338,7 +338,7 @@ class Background:
         self.workers.kill()
 
     def abandon(self) -> None:
-        """In a forked child: the work is the parent's."""
+        """Abandon the work in a forked child: it belongs to the parent."""
         self.workers.abandon()
 
     # The thread
@@ -416,7 +416,7 @@ class Background:
         store.info_log.warn(f"Background work ended by an error: {self.error}")
 
     def _keep_error(self, error: BaseException) -> None:
-        """Caller holds the lock."""
+        """Keep the error that ends the work, and wake waiting threads.  Caller holds the lock."""
         self.error = typed_error(error)
         self._store.changed.notify_all()
 
@@ -452,7 +452,7 @@ class Background:
             self._end_publication(publication)
 
     def _end_publication(self, publication: Publication) -> None:
-        """Caller holds the lock."""
+        """Mark a publication as done, and wake the threads that wait.  Caller holds the lock."""
         publication.done = True
         self._publications.remove(publication)
         self._store.changed.notify_all()
@@ -495,7 +495,7 @@ class Background:
                 store.changed.notify_all()
 
     def _run_urgent(self) -> None:
-        """Run a job that does not wait for a compaction's end.  It calls this every few blocks."""
+        """Run a job that need not wait for the compaction that calls this every few blocks."""
         lock = self._store.lock
         if self._store.closing or (self.threadless and self._running_thread is not None):
             raise Stopped

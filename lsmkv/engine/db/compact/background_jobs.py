@@ -1,5 +1,5 @@
-"""What background work consists of: flushes, compactions, and publications: of ingested tables,
-or of a version without the tables of a deleted range.
+"""The jobs of background work: flushes, compactions, and publications of ingested tables or of a
+version without the tables of a deleted range.
 
 ``Background`` decides which job is next and calls one at a time, in its thread and without any
 lock.  A job computes, in a worker process if there is one (``pool.py``), then commits a
@@ -7,8 +7,8 @@ version edit and shows the new version under the store's lock.  Files that the c
 obsolete are removed later, since the job itself holds the version that its commit replaced.
 
 Where a caller's thread runs the job, an interrupt may end it at any step.  Before its commit has
-begun, that leaves at most files that no version names; a commit that has begun is brought to its
-end by the next call (:meth:`BackgroundJobs.finish_interrupted`).
+begun, that leaves at most files that no version names; a commit that has begun is completed
+by the next call (:meth:`BackgroundJobs.finish_interrupted`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LONGEST_LAST_FLUSH = 1.0  # seconds, once the store closes
 _WAKE_UP = 0.0002
 """After the commit of a flush that a writer waits for, the thread sleeps this many seconds, so that
 the writer can make the next memtable immutable before files are removed: removing a 4 MB log takes
-1.5 ms, and a worker can compute the next flush meanwhile."""
+1.5 ms, during which a worker can compute the next flush."""
 
 
 class Stopped(Exception):
@@ -50,7 +50,7 @@ class Cancelled(Exception):
 
 
 class RangeCompaction:
-    """A manual compaction of one level, which goes in steps; how far it has come, or its error."""
+    """A manual compaction of one level, done in steps; its progress, or its error."""
 
     def __init__(
         self, level: int, begin: bytes | None, end: bytes | None, rewrite_before: int = 0
@@ -65,19 +65,20 @@ class RangeCompaction:
         """Bytes of the level's tables that went down so far; part of a table, while it is read."""
         self.done = False
         self.error: Exception | None = None
-        """Why it was given up: a full disk."""
+        """The error that ended it: a full disk."""
         self.cancelled = False
-        """Set by the waiting caller, and nothing more: the thread removes the range compaction."""
+        """Set by the waiting caller, which does nothing else: the thread removes the range
+        compaction."""
 
     @staticmethod
     def slot() -> RangeCompaction:
-        """One of no level, which compacts nothing: once it is done, it keeps others from starting,
-        until it is cancelled."""
+        """Return one of no level, which compacts nothing: once it is done, it keeps other range
+        compactions from starting, until it is cancelled."""
         return RangeCompaction(-1, None, None)
 
 
 class Publication:
-    """Tables that an ingest has made, to become visible all at once, or tables that are to be
+    """Tables that an ingest has made, to become visible atomically, or tables that are to be
     dropped; and the outcome.
 
     ``withdrawn``: the commit was never begun and never will be.  ``committed``: the tables are
@@ -103,7 +104,7 @@ class Publication:
 
     @property
     def withdrawn(self) -> bool:
-        """Whether nothing was done and nothing will be: the files are the maker's again."""
+        """True if nothing was done and nothing will be: the caller owns the files again."""
         return self.done and not self.begun
 
 
@@ -113,7 +114,7 @@ class _Installation:
     def __init__(self, edit: VersionEdit, flushed: bool, publication: Publication | None) -> None:
         self.edit = edit
         self.flushed = flushed
-        """Whether its table takes the place of the immutable memtable."""
+        """True if its table replaces the immutable memtable."""
         self.publication = publication
         """The ingest whose tables it names."""
 
@@ -128,13 +129,13 @@ class BackgroundJobs:
         self.compaction: Compaction | None = None
         """The compaction that is being carried out."""
         self.compaction_started = 0.0
-        """When it began (``time.monotonic``)."""
+        """Start of the running compaction (``time.monotonic``)."""
         self.bytes_merged = 0
-        """How many bytes of its inputs were read so far."""
+        """Bytes of its inputs that were read so far."""
         self._shrinkage = 0.5
         """Bytes of the last flushed table for each byte of its memtable's usage."""
         self.has_obsolete_files = False
-        """Whether files may still exist that the last commit has made obsolete."""
+        """True if files may still exist that the last commit has made obsolete."""
         self._committing: _Installation | None = None
         self._tried = 0
         """The number of the table that the last flush has begun."""
@@ -251,8 +252,8 @@ class BackgroundJobs:
             self._commit(edit, publication=publication)
             store.info_log.write(f"Dropped {len(drop.tables)} tables as write {drop.sequence}")
             return
-        # The log before is named no more, so that a MANIFEST that has lost this edit, and with it
-        # the tables, is found damaged: it names a log that is gone.
+        # The previous log is no longer named, so that a MANIFEST that has lost this edit, and with
+        # it the tables, is found damaged: it names a log that is gone.
         edit.log_number = publication.log_number
         edit.prev_log_number = 0
         for file in publication.files:
@@ -413,7 +414,7 @@ class BackgroundJobs:
         return self._finish_commit(self._committing)
 
     def finish_interrupted(self) -> None:
-        """Bring the commit that an interrupt has left to its end, if there is one, and forget the
+        """Complete the commit that an interrupt has left, if there is one, and forget the
         job that it was for."""
         if self._committing is not None:
             self._finish_commit(self._committing)
@@ -461,7 +462,7 @@ class BackgroundJobs:
 
     def _note_drop(self, drop: RangeDrop, view: View, sequence: int) -> None:
         """Apply the operation of a drop, which the log has, and keep its view for readers from
-        before.  Caller holds the lock; the writers' lock is held, too."""
+        before.  Caller holds the lock and the writers' lock."""
         store = self._store
         pinned = store.pinned
         newest = pinned.newest()

@@ -1,7 +1,7 @@
 """A background thread: how it is started and waited for, and what an error becomes.
 
-``Background`` makes a thread for each spell of work.  It is not a :class:`threading.Thread`, whose
-``start`` waits: a KeyboardInterrupt in there would leave a thread running that is not known.
+``Background`` makes a thread for each burst of work.  It is not a :class:`threading.Thread`, whose
+``start`` waits: a KeyboardInterrupt in there would leave an unregistered thread running.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class BackgroundThread:
     def __init__(self, owner: object, threads: list[Any]) -> None:
         """``threads`` are the numbers of the store's threads, of which this becomes one."""
         # A handle that lost its last reference while this thread held the store's lock would wait
-        # for that lock in its finalizer, for ever: so the thread keeps the handle alive.
+        # forever for that lock in its finalizer: so the thread keeps the handle alive.
         self._owner = owner
         self._threads = threads
         self._ended = new_lock()
@@ -40,12 +40,12 @@ class BackgroundThread:
             self.end()
 
     def begin(self) -> None:
-        """Called by the thread before anything else."""
+        """Register the thread; it calls this before anything else."""
         self._ident = get_ident()
         self._threads.append(self._ident)
 
     def end(self) -> None:
-        """Called by the thread last, without any lock: the owner may be finalized here."""
+        """Unregister the thread; called last, without any lock: the owner may be finalized here."""
         self._threads.remove(self._ident)
         self._ended.release()
         self._owner = None

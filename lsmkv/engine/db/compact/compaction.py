@@ -3,8 +3,8 @@ tables of the next level.
 
 The background work picks the tables under the store's lock (:mod:`lsmkv.engine.db.compact.picking`)
 and merges them here without it; a worker process merges in the same way.  Nothing here commits: the
-caller applies ``Compaction.edit`` to the version set.  A merge drops what no reader can see any
-more (:func:`~lsmkv.engine.db.tree.merge.live_entries`): versions that newer ones hide, and
+caller applies ``Compaction.edit`` to the version set.  A merge drops what no reader can still
+see (:func:`~lsmkv.engine.db.tree.merge.live_entries`): versions that newer ones hide, and
 deletions that have nothing left to hide on deeper levels.  (Source: LevelDB, ``db/db_impl.cc``,
 ``doc/impl.md``.)
 """
@@ -107,7 +107,7 @@ class CompactionJob:
             yield from self._tables.entries(file, self.reads, _READAHEAD, _CHUNK)
 
     def _nothing_deeper(self, user_key: bytes) -> bool:
-        """Whether no level below that of the outputs can hold the key."""
+        """Return True if no level below that of the outputs can hold the key."""
         version = self._compaction.version
         return not any(
             version.overlaps(level, user_key, user_key)
@@ -163,7 +163,7 @@ class CompactionJob:
         return bisect_right(user_keys, self._order.of(largest), at, key=self._order.of)
 
     def _crosses_grandparents(self, user_key: bytes) -> bool:
-        """Whether an output that continued to this key would overlap too many grandparents."""
+        """True if an output that continued to this key would overlap too many grandparents."""
         grandparents = self._compaction.grandparents
         while (
             self._grandparent < len(grandparents)

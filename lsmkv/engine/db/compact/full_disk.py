@@ -1,4 +1,4 @@
-"""Background work on a full disk: which of it waits for space, and when it is tried again.
+"""Background work on a full disk: which of it waits for space, and when it is retried.
 
 A flush or a compaction that finds no space has removed what it wrote, and lost nothing: the log has
 every write, and the inputs of a compaction stay.  It is *put off*, and later begun from the start,
@@ -58,7 +58,7 @@ def raise_if_no_room(error: OSError, directory: Directory, waiting: str) -> None
 
 
 def _copy(error: IOError) -> IOError:
-    """The same error for one more caller, whose traceback it gets."""
+    """Return the same error for one more caller, whose traceback it gets."""
     copy = IOError(error.errno, error.strerror, error.filename)
     copy.__cause__ = error.__cause__
     return copy
@@ -74,11 +74,11 @@ class WorkOnDisk:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self.attempts = 0
-        """How many were begun."""
+        """Number of attempts begun."""
         self.error: IOError | None = None
-        """Why the last attempt found no space; None if it found some."""
+        """The error of the last attempt, if it found no space; None if it found some."""
         self.put_off = False
-        """Whether the work waits for :meth:`resume`."""
+        """True if the work waits for :meth:`resume`."""
         self._failed = 0  # the attempt that raised ``error``
         self._failed_at = 0.0
         self._room: int | None = None  # bytes that were free before the last attempt, if known
@@ -93,14 +93,14 @@ class WorkOnDisk:
     def begin(self, room: int | None) -> int:
         """Begin an attempt, with this many free bytes; returns its number.
 
-        Room that comes during the attempt is thus seen as new.
+        So space that is freed during the attempt is seen as new.
         """
         self.attempts += 1
         self._room = room
         return self.attempts
 
     def fail(self, attempt: int, error: IOError) -> None:
-        """The attempt found no space."""
+        """Note that the attempt found no space."""
         self.error = error
         self.put_off = True
         self._failed = attempt
@@ -109,12 +109,12 @@ class WorkOnDisk:
             self._room = None  # the bytes that are free are not those of the quota
 
     def succeed(self) -> None:
-        """The attempt found space, or the work is no longer needed."""
+        """Note that the attempt found space, or that the work is no longer needed."""
         self.error = None
         self.put_off = False
 
     def resume(self) -> None:
-        """The work is not put off any longer."""
+        """Stop putting the work off."""
         self.put_off = False
 
     def resume_for(self, since: int) -> None:
@@ -150,8 +150,8 @@ class FullDisk:
 
     @property
     def error(self) -> IOError | None:
-        """What work waits for; None if none waits.  Cleared by the first attempt that finds
-        space."""
+        """The error for which work waits; None if none waits.  Cleared by the first attempt that
+        finds space."""
         return self.flushes.error or self.compactions.error
 
     def attempt(self, work: WorkOnDisk, job: Callable[[], None]) -> bool:
@@ -171,7 +171,7 @@ class FullDisk:
         return True
 
     def resume(self, work: WorkOnDisk) -> None:
-        """Do not put the work off any longer: other work has changed how much space there is."""
+        """Stop putting the work off: other work has changed how much space there is."""
         with self._store.lock.nested, self._store.lock.guard:
             work.resume()
 
@@ -188,8 +188,8 @@ class FullDisk:
             )
 
     def _note_space(self, work: WorkOnDisk) -> None:
-        """The work has found space.  If nothing else waits for space, the disk is no longer
-        full."""
+        """Note that the work has found space.  If nothing else waits for space, the disk is no
+        longer full."""
         store = self._store
         with store.lock.nested, store.lock.guard:
             work.succeed()

@@ -41,7 +41,7 @@ class LogEntries:
         self._keys: list[bytes] = []
         self._tagged: list[bytes] = []
         self._rise = True
-        """Whether each key lies after the one before it."""
+        """True while each key lies after the one before it."""
         self._writer = BytesWriter()
 
     def read(self, file: RandomAccessFile) -> str | None:
@@ -68,14 +68,14 @@ class LogEntries:
 
     @property
     def empty(self) -> bool:
-        """Whether the log had no write."""
+        """True if the log had no write."""
         return not self._keys
 
     def columns(self, order: KeyOrder) -> tuple[list[bytes], list[bytes]]:
         """User keys and tagged values, in order; the newest version of a key comes first."""
         keys = self._keys
         tagged = self._tagged
-        if self._rise and order.is_bytewise:  # as keys do that begin with the time
+        if self._rise and order.is_bytewise:  # for example time-prefixed keys
             return keys, tagged
         # Backwards, so that the newest version of a key comes first.
         places: list[int] = sorted(range(len(keys) - 1, -1, -1), key=_place_order(keys, order))
@@ -116,7 +116,7 @@ class LogEntries:
         self.usage = usage
 
     def _is_visible(self, version: bytes, newer: bytes) -> bool:
-        """Whether a pinned sequence lies at or after ``version`` and before ``newer``."""
+        """Return True if a pinned sequence lies at or after ``version`` and before ``newer``."""
         pinned = self._pinned
         at = bisect_left(pinned, sequence_in(version))
         return at < len(pinned) and pinned[at] < sequence_in(newer)

@@ -53,7 +53,7 @@ _PLAIN_OPTIONS = tuple([name for name, option in OPTIONS.items() if option.in_wo
 
 def encode_settings(token: str, low_priority: bool, options: Options) -> bytes:
     """The first line.  ``options`` are the user's; comparator, policy and prefix extractor are
-    lsmkv's own."""
+    provided by lsmkv."""
     return _line({"token": token, "low_priority": low_priority, **_plain(options)})
 
 
@@ -168,7 +168,7 @@ def decode_request(line: bytes) -> FlushRequest | CompactionRequest:
 
 
 class Report(NamedTuple):
-    """How far a job has come, or how it ended."""
+    """The progress of a job, or its result."""
 
     job: int
     bytes_read: int = 0
@@ -176,15 +176,15 @@ class Report(NamedTuple):
     files: list[FileMetaData] | None = None
     """The tables that were made, durable under their temporary names: the job is done."""
     opened: Mapping[str, int] = MappingProxyType({})
-    """What opening tables for the job has counted, as :func:`opened_by` returns it."""
+    """Counters of the tables opened for the job, as :func:`opened_by` returns them."""
     declined: str | None = None
-    """Why the job was left to the store's process."""
+    """Reason for which the job was left to the store's process."""
     error: Exception | None = None
     """The error that the job failed with."""
 
     @property
     def is_last(self) -> bool:
-        """Whether the job has ended."""
+        """True if the job has ended."""
         return self.files is not None or self.declined is not None or self.error is not None
 
     def add_to(self, counters: Counters) -> None:

@@ -22,7 +22,7 @@ class PendingOutputs:
         self._leases: list[weakref.ref[set[int]]] = []
 
     def lease(self, numbers: set[int]) -> None:
-        """Spare the tables in this set too, as long as the set lives; it may still grow.
+        """Also spare the tables in this set, as long as the set lives; it may still grow.
 
         So nothing has to be undone, and no exception can prevent that: once the set's owner is
         gone, its tables are named by a version, or of no use.

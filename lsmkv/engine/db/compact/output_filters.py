@@ -1,4 +1,4 @@
-"""Which filters a table gets that is to be written: the options for one output.
+"""The filters of a table that is about to be written: the options for one output.
 
 Flushes and compactions ask before they write; where every table gets the same filters, the answer
 is the store's own options.  A worker process gets the answer with its job, and chooses nothing

@@ -31,7 +31,7 @@ class Compaction:
         self.version = version
         self.level = level
         self.is_rewrite = is_rewrite
-        """Whether the outputs take the place of the inputs, on their level."""
+        """True if the outputs replace the inputs, on the same level."""
         self.output_level = level if is_rewrite else level + 1
         self.inputs = inputs
         self.next_inputs = next_inputs
@@ -45,7 +45,7 @@ class Compaction:
         return total_size(self.inputs) + total_size(self.next_inputs)
 
     def spans(self, begin: bytes, end: bytes) -> bool:
-        """Whether an output may overlap the user keys [begin, end]."""
+        """Return True if an output may overlap the user keys [begin, end]."""
         compare = self.version.comparator.user_comparator.compare
         files = self.inputs + self.next_inputs
         return any(compare(file.smallest[:-8], end) <= 0 for file in files) and any(
@@ -53,7 +53,7 @@ class Compaction:
         )
 
     def is_trivial_move(self, options: Options) -> bool:
-        """Whether one file can change its level as it is.
+        """Return True if the compaction can move its one file to the next level unchanged.
 
         A file that overlaps many grandparents is merged instead: moved, it would make the next
         compaction an expensive one.
@@ -83,7 +83,7 @@ class Compaction:
 
 
 def compaction_is_due(version: Version, options: Options) -> bool:
-    """Whether :func:`pick_compaction` returns one."""
+    """Return True if :func:`pick_compaction` would return a compaction."""
     return version.compaction_score >= 1 or (
         version.file_to_compact is not None and options.seek_compaction
     )

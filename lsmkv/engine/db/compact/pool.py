@@ -74,7 +74,7 @@ class WorkerPool:
         """Have tables made of the memtable's log; an empty list if there is nothing in it.
 
         ``options`` are those of the tables, and ``new_number`` gives each its number.
-        Returns None if the job was not done.  ``poll`` is called now and then; if it raises, the
+        Returns None if the job was not done.  ``poll`` is called periodically; if it raises, the
         job is given up.
         """
         worker = self._flush_worker
@@ -108,8 +108,8 @@ class WorkerPool:
         return self._run_job(worker, request, on_progress, new_number)
 
     def should_start_ahead(self, size: int, seconds: float) -> bool:
-        """Whether to start a worker before the flush of a memtable that ``size`` bytes fill in so
-        many seconds.  Any thread may ask."""
+        """Return True if a worker should start before the flush of a memtable that ``size`` bytes
+        fill in ``seconds``.  Any thread may ask."""
         return (
             self._enabled
             and not self._flush_worker.is_running
@@ -134,7 +134,7 @@ class WorkerPool:
         self._compaction_worker.kill()
 
     def abandon(self) -> None:
-        """In a forked child: the workers are the parent's."""
+        """Abandon the workers in a forked child: they belong to the parent."""
         for worker in (self._flush_worker, self._compaction_worker):
             process = worker.process
             if process is not None:
@@ -142,11 +142,11 @@ class WorkerPool:
 
     @property
     def _always(self) -> bool:
-        """Whether every job goes to a worker, whatever its size."""
+        """True if every job goes to a worker, whatever its size."""
         return self._store.options.background == "process"
 
     def _start_if_it_pays(self, worker: WorkerProcess, size: int) -> bool:
-        """Whether a job of ``size`` bytes goes to the worker, which is started if necessary."""
+        """True if a job of ``size`` bytes goes to the worker, which is started if necessary."""
         if not self._enabled:
             return False
         if not worker.is_running:
@@ -161,7 +161,7 @@ class WorkerPool:
         return worker.process is not None
 
     def _start(self, worker: WorkerProcess) -> None:
-        """Start a worker; a failure is noted in the ``LOG``, and there is none then."""
+        """Start a worker; if that fails, note it in ``LOG`` and go on without one."""
         try:
             worker.start()
         except Exception as error:  # the system's, Python's, or the process died
@@ -169,7 +169,7 @@ class WorkerPool:
             self._note_failure(f"a worker process could not be started: {error}")
 
     def _wait_for_start(self, worker: WorkerProcess, poll: Callable[[], None]) -> bool:
-        """Whether a worker that starts is ready before any thread waits for its job.
+        """Return True if a starting worker becomes ready before any thread waits for its job.
 
         Until then the background thread may as well wait: its computing would slow the writers.
         """
@@ -238,12 +238,12 @@ class WorkerProcess:
         self._token = ""
         self._ready = False
         self.started = 0.0
-        """When the process was started."""
+        """Time at which the process was started (``time.monotonic``)."""
         self.process: Process | None = None
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a process that has not ended.  Any thread may ask."""
+        """True if there is a process that has not ended.  Any thread may ask."""
         process = self.process
         return process is not None and not process.ended
 
@@ -262,7 +262,7 @@ class WorkerProcess:
         self._send(encode_settings(self._token, self._low_priority, store.options))
 
     def is_ready(self, seconds: float) -> bool:
-        """Whether the process has started up, or does so within ``seconds``.
+        """Return True if the process has started up, or does so within ``seconds``.
 
         Its first report says so.
         """
@@ -288,7 +288,7 @@ class WorkerProcess:
             report = self._receive(_LISTEN_EVERY)
             if report is None:
                 if time.monotonic() - heard > _LONGEST_SILENCE:
-                    raise ProcessEnded(f"nothing was heard of it for {_LONGEST_SILENCE:.0f} s")
+                    raise ProcessEnded(f"no report for {_LONGEST_SILENCE:.0f} s")
                 continue
             heard = time.monotonic()
             self._ready = True
@@ -300,7 +300,7 @@ class WorkerProcess:
     def rename_tables(
         self, files: list[FileMetaData], new_number: Callable[[], int]
     ) -> list[FileMetaData]:
-        """Give the worker's tables numbers and names of the store's own, durably.
+        """Give the worker's tables numbers and names of the store, durably.
 
         If that fails, none of the tables stays.
         """
@@ -356,7 +356,7 @@ class WorkerProcess:
 
 
 def _is_possible(store: Store) -> bool:
-    """Whether a worker process can do this store's work, and the options allow it."""
+    """Return True if a worker process can do this store's work, and the options allow it."""
     options: Options = store.options
     if options.background in ("thread", "inline") or type(store.directory) is not LocalDirectory:
         return False

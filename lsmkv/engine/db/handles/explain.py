@@ -24,7 +24,7 @@ from lsmkv.engine.table.reader import Table
 
 
 class Explainer:
-    """Explains lookups in one view of a store, which it holds meanwhile."""
+    """Explains lookups in one view of a store, which it holds."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -133,8 +133,8 @@ class Explainer:
         )
 
     def _keeps_first_block(self, table: Table, block: BlockLook | None) -> bool:
-        """Whether a block is the first of its table, and the block cache keeps it when the Get
-        opens the table."""
+        """Return True if a block is the first of its table, and the block cache keeps it when the
+        Get opens the table."""
         cache = self._store.options.block_cache
         if block is None or cache is None or block.offset != table.index.offsets[0]:
             return False

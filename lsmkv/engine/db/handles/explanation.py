@@ -1,4 +1,4 @@
-"""What EXPLAIN found out about a Get: :class:`Explanation`, as data, text and HTML."""
+"""The result of EXPLAIN for a Get: :class:`Explanation`, as data, text and HTML."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ class Explanation(Record):
     """Older versions that it hides, newest first."""
     missed: tuple[KeyVersion, ...]
     """Versions that the Get does not see, since a filter wrongly says no: a filter policy that is
-    at fault, or one that does not go with the comparator."""
+    at fault, or one that does not fit the comparator."""
     blocks_searched: int
     """Data blocks that the Get looks into."""
     blocks_wasted: int
-    """How many of these blocks do not hold the key."""
+    """Number of these blocks that do not hold the key."""
     blocks_read: int
-    """How many of these blocks are read from files: they are not in the block cache, nor read by an
-    identity check."""
+    """Number of these blocks that are read from files: neither the block cache nor an identity
+    check supplies them."""
     bytes_read: int
     blocks_without_filters: int
     """Data blocks that it would look into if there were no filters."""
     bytes_without_filters: int
     """Their bytes as stored, as if none were cached."""
     at_hand: bool
-    """Whether the value is in the row cache, because the key is read often: a Get then returns it
+    """True if the value is in the row cache, because the key is read often: a Get then returns it
     without asking the tables.  The steps here show the tables all the same."""
 
     @property

@@ -1,20 +1,21 @@
 """Named leases: locks with names, which the holder of a store grants in the order of arrival.
 
-They exclude nobody from the store.  They are for programs that agree on a name: a cache computes a
-value once, or keeps other callers out of a ``with`` block.  :class:`NamedLeases` is the queue of
-one store, at the process that has it open for writing; :class:`NamedLease` is what a caller holds.
-``lsmkv/shared/named_leases.py`` is what the members of a shared store need besides.
+They do not restrict access to the store.  They are for programs that agree on a name: a cache
+computes a value once, or keeps other callers out of a ``with`` block.  :class:`NamedLeases` is the
+queue of one store, at the process that has it open for writing; :class:`NamedLease` is what a
+caller holds.  ``lsmkv/shared/named_leases.py`` is what the members of a shared store also need.
 
 **The contract.**
 
 * At most ``permits`` callers hold a name at one moment: one, unless they say otherwise.  All who
   use a name say the same number.
-* Who has waited longest gets it first.  A caller that gives up, or dies, leaves the queue.
+* The caller that has waited longest gets it first.  A caller that gives up, or dies, leaves the
+  queue.
 * A lease ends with :meth:`NamedLease.release`; with its ``limit``, which counts from the grant;
   with the handle that it was taken by; and with the process.  A holder whose limit has passed is
   not stopped: it asks :attr:`NamedLease.held`, or takes a limit that is longer than its work.
 * A caller that names a ``holder`` gets a lease which it has already once more, at no cost; that
-  many releases end it.  Handles have holders of their own.
+  many releases end it.  Each handle has its own holders.
 * A waiting thread sleeps until it is woken.
 * A wait that cannot end raises :class:`DeadlockError`: all who hold the name wait themselves, and
   at last for what this caller holds.
@@ -23,10 +24,10 @@ one store, at the process that has it open for writing; :class:`NamedLease` is w
 which leases its caller holds (:class:`Claim`), so the waits of a name are all that the queue needs
 to find a cycle, also just after the owner has changed.  Only a caller that holds something can
 close one: the search begins with its wish, and costs nothing to those that hold nothing.  A lease
-counts that its own caller is going to release: a ``with`` block, say.  One that any thread may
-release does not.  Left out: cycles through the leases of two stores, and through other locks.
+counts that its own caller is going to release, for example a ``with`` block.  One that any thread
+may release does not.  Left out: cycles through the leases of two stores, and through other locks.
 
-No lock is held while somebody waits or is answered.  A signal handler or finalizer may release a
+No lock is held while a caller waits or is answered.  A signal handler or finalizer may release a
 lease; it may not take one, since its own thread may be in the middle of this.
 
 **Interrupts.**  Taking and releasing are sections in which signals wait (``util/signals.py``); only
@@ -52,9 +53,9 @@ from lsmkv.engine.util.ticket import Ticket
 
 NEVER: Final = float("inf")
 _LOOK_EVERY: Final = 0.5
-"""Seconds after which a waiting thread looks for signals."""
+"""Seconds after which a waiting thread checks for signals."""
 _LOOK_AT_INHERITED: Final = 0.02
-"""Seconds between two looks whether a lease from before this owner has ended."""
+"""Seconds between two checks for ended leases of earlier owners."""
 _MOST_STALE: Final = 64
 """Events that are no longer needed, before they are dropped."""
 LONGEST_NAME: Final = 1024
@@ -62,7 +63,7 @@ LONGEST_NAME: Final = 1024
 MOST_PERMITS: Final = 1 << 20
 
 Inherited = Callable[[bytes, int], bool]
-"""Whether a permit of a name is held by a lease that an earlier owner has granted."""
+"""A predicate: True if a lease granted by an earlier owner holds this permit of this name."""
 
 
 _MOST_CLAIMS: Final = 64
@@ -79,15 +80,15 @@ class Claim(NamedTuple):
 
 
 class Waiter(NamedTuple):
-    """Who has a wish."""
+    """A caller that wants a lease."""
 
     pid: int
     caller: str = ""
-    """The caller, among those of all processes."""
+    """The caller's name, unique among all processes."""
     label: str = ""
-    """What the lease is for, as messages call it."""
+    """The purpose of the lease, as messages name it."""
     claims: tuple[Claim, ...] = ()
-    """What the caller holds while it waits."""
+    """The leases that the caller holds while it waits."""
 
 
 class Wish:
@@ -105,29 +106,29 @@ class Wish:
         """``wake`` is called once, when the wish is granted or over."""
         self.waiter: Waiter = Waiter(os.getpid()) if waiter is None else waiter
         self.deadlock: DeadlockError | None = None
-        """Why it was given up, if that is the reason."""
+        """The deadlock that ended the wait, if one did."""
         self.name = name
         self.permits = permits
         self.limit = limit
         self.until = until
-        """When it is given up (``time.monotonic``)."""
+        """The time at which the caller gives up (``time.monotonic``)."""
         self.wake = wake
         self.permit = -1
-        """Which of the permits it has got; -1 while it waits."""
+        """Index of the granted permit; -1 while it waits."""
         self.deadline = NEVER
-        """When its limit passes, once it is granted."""
+        """The time at which the lease expires, once it is granted."""
         self.over = False
-        """Whether it was given up, or has ended."""
+        """True if the caller gave up, or the lease has ended."""
 
 
 class _Name:
-    """Who has a name, and who waits for it."""
+    """Holders of a name, and the queue for it."""
 
     def __init__(self) -> None:
         self.holders: dict[int, Wish] = {}  # by permit
         self.queue: list[Wish] = []
         self.look = 0.0
-        """When to look again whether inherited leases have ended."""
+        """The next time to check for inherited leases that have ended."""
 
 
 class NamedLeases:
@@ -172,7 +173,7 @@ class NamedLeases:
         self._finish(woken, earlier)
 
     def end(self, wish: Wish) -> bool:
-        """Release the lease, or leave the queue.  Whether it was held until now."""
+        """Release the lease, or leave the queue.  Returns True if it was held until now."""
         self._refuse_nested()
         woken: list[Wish] = []
         with self._lock.guard:
@@ -210,7 +211,7 @@ class NamedLeases:
         return first
 
     def close(self) -> None:
-        """Give up all wishes: who waits is woken, and nobody asks any more."""
+        """Give up all wishes: waiting callers are woken, and later requests are refused."""
         woken: list[Wish] = []
         with self._lock.guard:
             self._closed = True
@@ -227,21 +228,21 @@ class NamedLeases:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """True if it was closed."""
         return self._closed
 
     @property
     def wishes(self) -> int:
-        """How many leases are held or waited for."""
+        """Number of leases that are held or waited for."""
         return self._wishes
 
     def waiting(self, name: bytes) -> int:
-        """How many wait for a name."""
+        """Return the number of callers that wait for a name."""
         state = self._names.get(name)
         return 0 if state is None else len(state.queue)
 
     def names(self) -> list[LeasedName]:
-        """Who holds and who waits, names with waiting callers first."""
+        """Return the holders and waiters of each name, names with waiting callers first."""
         with self._lock.guard:
             found = [_described(key, name) for key, name in self._names.items()]
         return sorted(found, key=_by_waiters)
@@ -250,7 +251,7 @@ class NamedLeases:
         """Raise ``AssertionError`` unless the queue is as it must be; for tests."""
         waiting = 0
         for name, state in self._names.items():
-            assert state.holders or state.queue, f"nobody wants {name!r}"
+            assert state.holders or state.queue, f"no caller wants {name!r}"
             for permit, wish in state.holders.items():
                 assert 0 <= permit < wish.permits, f"permit {permit} of {wish.permits}"
                 assert wish.permit == permit, "a permit of another"
@@ -267,7 +268,7 @@ class NamedLeases:
             )
 
     def _finish(self, woken: list[Wish], earlier: bool) -> None:
-        """Wake who is to be woken, without the lock."""
+        """Wake the callers whose wishes are granted or over, without the lock."""
         for wish in woken:
             wish.wake(wish)
         if earlier and self._changed is not None:
@@ -288,7 +289,7 @@ class NamedLeases:
                 del name.holders[permit]
         patient: list[Wish] = []
         for wish in name.queue:
-            # Who comes at a free name gets it, even if it waits for no time at all.
+            # A caller that asks for a free name gets it, even with a timeout of 0.
             permit = -1 if patient else self._free_permit(name, wish, now)
             if permit >= 0:
                 wish.permit = permit
@@ -338,7 +339,8 @@ class NamedLeases:
         woken.append(wish)
 
     def _is_held(self, claim: Claim) -> bool:
-        """Whether the caller of a claim has that lease, from this queue or from the one before."""
+        """Return True if the caller of a claim holds that lease, from this queue or from an earlier
+        owner's."""
         name = self._names.get(claim.name)
         holder = None if name is None else name.holders.get(claim.permit)
         if holder is not None:
@@ -413,7 +415,7 @@ def _described(key: bytes, name: _Name) -> LeasedName:
     held: list[int | None] = [one.waiter.pid for one in name.holders.values()]
     waiters = tuple([one.waiter.pid for one in name.queue])
     if waiters and len(held) < name.queue[0].permits:
-        held.append(None)  # who waits although a permit is free waits for what is inherited
+        held.append(None)  # its caller waits for an inherited lease, although a permit is free
     return LeasedName(_label(wishes[0]), tuple(held), waiters)
 
 
@@ -432,14 +434,14 @@ class _Waker:
 
 
 class LeaseEnd:
-    """How a lease ends, where it was granted."""
+    """The end of a lease, at the queue that granted it."""
 
     def is_open(self) -> bool:
-        """Whether what has granted it still is there."""
+        """Return True if the queue that granted the lease still exists."""
         raise NotImplementedError
 
     def end(self) -> bool:
-        """Release it; called once.  Whether it was held until now."""
+        """Release it; called once.  Returns True if it was held until now."""
         raise NotImplementedError
 
 
@@ -465,16 +467,16 @@ class Caller:
         self._number: int = next(_numbers)
         self._of_thread = thread
         self.leases: list[NamedLease] = []
-        """Those that it is going to release."""
+        """Leases that it is going to release."""
 
     def note(self, lease: NamedLease) -> None:
-        """It has taken a lease."""
+        """Note a lease that the caller has taken."""
         self.leases.append(lease)
         if self._of_thread is not None:
             self._of_thread.note(lease)
 
     def drop(self, lease: NamedLease) -> None:
-        """The lease is released."""
+        """Forget a lease that was released."""
         if lease in self.leases:
             self.leases.remove(lease)
         if self._of_thread is not None:
@@ -482,11 +484,11 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """What it is called among the callers of all processes."""
+        """The caller's name, unique among all processes."""
         return f"{os.getpid()}.{self._number}"
 
     def claims(self, place: object) -> tuple[Claim, ...]:
-        """What it holds, of the leases that are granted there."""
+        """Return the leases held by this caller that were granted at ``place``."""
         held = [one for one in list(self.leases) if one.place == place and one.held]
         return tuple([Claim(one.name, one.permit, one.caller) for one in held[-_MOST_CLAIMS:]])
 
@@ -513,14 +515,14 @@ class Wait:
         self._end: Callable[[], object] | None = None
 
     def can_end_by(self, end: Callable[[], object] | None) -> None:
-        """``end`` ends the wait that has just begun; None, since it is over."""
+        """Set the function that ends the wait that has just begun; None once the wait is over."""
         with self._lock.guard:
             self._end = end
             if self.withdrawn and end is not None:
                 end()
 
     def withdraw(self) -> None:
-        """Leave the queue now; the thread that waits goes on soon."""
+        """Leave the queue now; the waiting thread returns soon."""
         with self._lock.guard:
             self.withdrawn = True
             if self._end is not None:
@@ -528,7 +530,7 @@ class Wait:
 
 
 class Request:
-    """A lease that is asked for, perhaps of one owner after the other."""
+    """A request for a lease, perhaps sent to one owner after the other."""
 
     def __init__(
         self,
@@ -547,7 +549,7 @@ class Request:
         self._place = place
 
     def waiter(self) -> Waiter:
-        """Who asks for it, and what that caller holds now."""
+        """Return the caller that asks for the lease, with the leases that it holds now."""
         caller, label = self.wait.caller, self._label[:_LONGEST_LABEL]
         return Waiter(os.getpid(), caller.name, label, caller.claims(self._place))
 
@@ -558,22 +560,22 @@ class NamedLease:
     def __init__(self, name: bytes, permit: int, deadline: float, end: LeaseEnd) -> None:
         self.name = name
         self.permit = permit
-        """Which of the name's permits it is: 0 if there is one."""
+        """Index of the permit: 0 if the name has one permit."""
         self.deadline = deadline
-        """When its limit passes (``time.monotonic``)."""
+        """The time at which the lease expires (``time.monotonic``)."""
         self._end: LeaseEnd | None = end
         self._count = 1
         self._pid = os.getpid()
         self._noted: tuple[dict[tuple[bytes, bytes], NamedLease], tuple[bytes, bytes]] | None = None
         self._owner: Caller | None = None
         self.caller = ""
-        """What the caller is called that is going to release it."""
+        """The name of the caller that is going to release it."""
         self.place: object = None
-        """Where it was granted, if there is such a caller."""
+        """The place that granted it, if there is such a caller."""
 
     @property
     def held(self) -> bool:
-        """Whether it is held: not released, and its limit has not passed."""
+        """True if it is held: not released, and not expired."""
         end = self._end
         if end is None or self._pid != os.getpid():
             return False
@@ -585,7 +587,7 @@ class NamedLease:
         return self
 
     def note_in(self, leases: dict[tuple[bytes, bytes], NamedLease], holder: bytes) -> None:
-        """Be found there by its holder, until it is released."""
+        """Register the lease there for its holder, until it is released."""
         key = self.name, holder
         leases[key] = self
         self._noted = leases, key
@@ -596,7 +598,7 @@ class NamedLease:
         caller.note(self)
 
     def release(self) -> bool:
-        """Release it; as often as it was taken.  Whether it was held until now.
+        """Release it; call it as often as it was taken.  Returns True if it was held until now.
 
         A release too many has no effect, and neither has one in a forked child.  If a signal
         handler raises, the lease is released once less often, or nothing has happened.
@@ -625,20 +627,20 @@ class Holders:
         self._leases: dict[tuple[bytes, bytes], NamedLease] = {}
 
     def held(self, name: bytes, holder: bytes | None) -> NamedLease | None:
-        """The lease that a holder has, once more."""
+        """Return the lease that a holder has, taken once more; None if it has none."""
         if holder is None:
             return None
         lease = self._leases.get((name, holder))
         return lease.again() if lease is not None and lease.held else None
 
     def note(self, lease: NamedLease, holder: bytes | None) -> None:
-        """A holder has taken a lease."""
+        """Note a lease that a holder has taken."""
         if holder is not None:
             lease.note_in(self._leases, holder)
 
 
 def checked(name: bytes, permits: int, limit: float | None, timeout: float | None) -> None:
-    """Raise ``ValueError`` for what no lease can have."""
+    """Check the arguments of a lease; ``ValueError`` if one of them is invalid."""
     if not 0 < len(name) <= LONGEST_NAME:
         raise ValueError(f"the name of a lease has 1 to {LONGEST_NAME:,} bytes")
     if not 1 <= permits <= MOST_PERMITS:

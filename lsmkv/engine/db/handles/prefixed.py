@@ -36,7 +36,7 @@ class Iterable(Protocol):
 
 
 class RawIterable(Iterable, Protocol):
-    """An object that has raw iterators too: a store, or a snapshot of one."""
+    """An object that also has raw iterators: a store, or a snapshot of one."""
 
     def raw_iterator(
         self,
@@ -303,7 +303,7 @@ class PrefixedSnapshot(Snapshot):
 
     @property
     def closed(self) -> bool:
-        """Whether :meth:`close` was called."""
+        """True if :meth:`close` was called."""
         return self._whole.closed
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """The reading methods that snapshots and prefixed parts of a store share, declared once.
 
 A class that derives from :class:`Readable` says how a key is looked up and how iterators are made;
-the public signatures, with their overloads and defaults, are only here.  ``DB`` has a ``get`` of
-its own, which goes straight to the reader: it is the call that a program makes most often.
+the public signatures, with their overloads and defaults, are only here.  ``DB`` has its own
+``get``, which goes straight to the reader: it is the call that a program makes most often.
 """
 
 from __future__ import annotations

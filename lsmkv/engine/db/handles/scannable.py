@@ -16,7 +16,7 @@ from lsmkv.engine.util.introspection import described
 @described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class Scannable:
-    """What can be iterated over.  A subclass has ``_iterator``."""
+    """Base class of what can be iterated over.  A subclass has ``_iterator``."""
 
     @overload
     def iterator(

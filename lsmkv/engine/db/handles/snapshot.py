@@ -102,7 +102,7 @@ class Snapshot(Readable):
 
     @property
     def closed(self) -> bool:
-        """Whether :meth:`close` was called."""
+        """True if :meth:`close` was called."""
         return self._reader is None
 
     def close(self) -> None:

@@ -39,18 +39,18 @@ class FilterStep(Record):
     positions: tuple[int, ...]
     """The bits of a Bloom filter that were probed, up to the first one that is not set."""
     values: tuple[bool, ...]
-    """Whether the bits at these positions are set."""
+    """For each of these positions, True if its bit is set."""
     may_match: bool
     """False means that the filter rules the key out."""
     slots: tuple[int, ...] = ()
     """The bytes of a fuse filter that were read."""
     slot_values: tuple[int, ...] = ()
-    """What they hold."""
+    """The contents of these slots."""
     fingerprint: int | None = None
     """The key's, in a fuse filter: the key may be there if the values, xored, are this."""
 
     def outline(self, tone: Tone) -> list[Line]:
-        """The filter and its answer, and the bits that it goes by."""
+        """The filter and its answer, with the bits that decide it."""
         answer = "maybe" if self.may_match else "no"
         text = f"filter per {self.layout}, {self.policy}, {count(self.size, 'byte')}: {answer}"
         lines = [Line(2, tone, text)]
@@ -75,7 +75,7 @@ class BlockStep(Record):
     size: int
     """Bytes as stored, the trailer of 5 not counted."""
     cached: bool
-    """Whether it was in the block cache."""
+    """True if the block was in the block cache."""
     bytes_read: int
     """Its bytes as stored, the trailer included; 0 if the lookup does not read them, because the
     block was in the cache or the identity check has read it."""
@@ -83,11 +83,11 @@ class BlockStep(Record):
     plain_size: int
     """Bytes once decompressed."""
     by_identity_check: bool = False
-    """Whether the identity check reads the block when the Get opens the table, so that the lookup
+    """True if the identity check reads the block when the Get opens the table, so that the lookup
     finds it in the cache."""
 
     def source(self) -> str:
-        """Where the lookup finds the block, in words."""
+        """The source from which the lookup gets the block, in words."""
         if self.by_identity_check:
             return "read by the identity check"
         return "from the cache" if self.cached else "read"
@@ -133,9 +133,9 @@ class TableStep(Record):
     spared: BlockStep | None
     """The data block that would be searched if no filter had ruled it out."""
     wasted: bool
-    """Whether the table was asked and its block lacked the key, with or without a filter."""
+    """True if the table was asked and its block lacked the key, with or without a filter."""
     wrong: bool
-    """Whether a filter rules the key out although the block holds it: the filter is at fault."""
+    """True if a filter rules the key out although the block holds it: the filter is wrong."""
     verdict: str
     metadata_reads: int = 0
     """Reads of footer, index, metaindex and filters with which the Get opens the table; 0 if it is

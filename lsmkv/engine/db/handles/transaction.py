@@ -42,7 +42,7 @@ from lsmkv.engine.util.text import count
 T = TypeVar("T")
 
 Isolation = Literal["serializable", "snapshot"]
-"""What a commit checks."""
+"""The checks that a commit makes."""
 
 
 def refuse_unknown(isolation: str) -> None:
@@ -70,11 +70,12 @@ class ConflictCheck(Changes):
 
     def look_ahead(self) -> None:
         """Check the ranges, before the writers' lock is taken: a compaction may have rewritten all
-        of their entries, and under the lock only what was written meanwhile is left to check."""
+        of their entries, and under the lock only later writes are left to check."""
         self._looked_ahead = self._check_ranges(self)
 
     def raise_if_changed(self) -> None:
-        """Raise :class:`~lsmkv.errors.ConflictError` if it was.  Caller holds the writers' lock."""
+        """Raise :class:`~lsmkv.errors.ConflictError` if anything that was read has changed.  Caller
+        holds the writers' lock."""
         for key in sorted(self._keys):
             if self.has(key):
                 raise ConflictError(f"{key!r} was written since the transaction began")
@@ -82,7 +83,8 @@ class ConflictCheck(Changes):
             self._check_ranges(self._looked_ahead)
 
     def _check_ranges(self, changes: Changes) -> Changes:
-        """The changes after this moment, if none of these is in a range."""
+        """Raise :class:`~lsmkv.errors.ConflictError` if a key in one of the ranges was written;
+        otherwise return the changes after this moment."""
         found = changes.first_in(self._ranges)
         if isinstance(found, Changes):
             return found
@@ -105,10 +107,11 @@ class Transaction(Scannable):
     The keys that the transaction read or wrote are remembered, and the exact ranges that its
     iterators passed over.  If another writer wrote one of these keys, or any key in one of these
     ranges, since it began, ``commit`` raises :class:`~lsmkv.errors.ConflictError` and writes
-    nothing; run it again then.  With ``isolation="snapshot"`` only the keys that it wrote are
-    checked.  A transaction that writes nothing never conflicts.  Transactions do not wait for each
-    other.  A ``with`` block commits at its end, and discards the transaction if it raises.  After
-    commit or rollback the methods, and the iterators, raise :class:`~lsmkv.errors.ClosedError`.
+    nothing; in that case run it again.  With ``isolation="snapshot"`` only the keys that it wrote
+    are checked.  A transaction that writes nothing never conflicts.  Transactions do not wait for
+    each other.  A ``with`` block commits at its end, and discards the transaction if it raises.
+    After commit or rollback the methods, and the iterators, raise
+    :class:`~lsmkv.errors.ClosedError`.
 
     Not safe for use by several threads at once.
 
@@ -195,11 +198,11 @@ the range b'order:' <= key < b'order;'
     def commit(self) -> None:
         """Write the transaction's batch, or raise :class:`~lsmkv.errors.ConflictError`.
 
-        The transaction is over in both cases.  Cost, besides one write: under the writers' lock a
-        lookup of each key that it read or wrote, in memory and in the tables that came since it
-        began.  If it has iterated, a step for each key of the ranges in a memtable that was written
-        to since, and for each of their entries in tables that came since; under the lock only for
-        those that came during the commit.
+        The transaction is over in both cases.  Cost, in addition to one write: under the writers'
+        lock a lookup of each key that it read or wrote, in memory and in the tables that came since
+        it began.  If it has iterated, a step for each key of the ranges in a memtable that was
+        written to since, and for each of their entries in tables that came since; under the lock
+        only for those that came during the commit.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:

@@ -3,10 +3,11 @@
 ``DB.run`` and ``DB.update`` run a function in a transaction, and once more after each conflict.
 With optimistic transactions alone, one caller may lose any number of times.  So a call makes its
 first attempts at once, with a growing random pause after each conflict, and then queues up for a
-*turn*.  While a call has a turn or waits for one, others queue up before each of their attempts,
-too; one that has not lost as often gives its turn up as soon as it has come, and makes its attempt
-then.  What can make a caller in its turn conflict is an attempt that began before the turn: one for
-each other thread.  So with n threads a function is called at most ``FREE_ATTEMPTS + n`` times.
+*turn*.  While a call has a turn or waits for one, others also queue up before each of their
+attempts; one that has not lost as often gives its turn up as soon as it has come, and only then
+makes its attempt.  What can make a caller in its turn conflict is an attempt that began before the
+turn: one for each other thread.  So with n threads a function is called at most ``FREE_ATTEMPTS +
+n`` times.
 
 * The turns of calls that name one key (``update``) exclude only each other and the calls that name
   none (``run``), which may touch any key.
@@ -53,22 +54,22 @@ _FIRST_PAUSE = 0.0001
 _LONGEST_PAUSE = 0.01
 """Seconds: the longest pause after the first conflict, and after any."""
 _LOOK_EVERY = 0.5
-"""Seconds after which a call that waits for other processes looks for signals."""
+"""Seconds after which a call that waits for other processes checks for signals."""
 _NEVER: Final = float("inf")
 
 _inside: Final[set[tuple[int, int, object]]] = set()
-"""Processes, threads and stores of the calls under way; a thread changes its own alone."""
+"""Processes, threads and stores of the running calls; each thread changes only its own."""
 
 
 class Place:
     """A call's place in the queue of the processes that share a store."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the turn, for so long at most; whether it has come."""
+        """Wait for the turn, for so long at most.  Returns True if it has come."""
         raise NotImplementedError
 
     def holds(self) -> bool:
-        """Whether the turn has come, and not ended."""
+        """Return True if the turn has come, and not ended."""
         raise NotImplementedError
 
     def end(self) -> None:
@@ -80,7 +81,7 @@ class SharedQueue:
     """The queue of the processes that share a store."""
 
     def is_free(self, key: bytes | None) -> bool:
-        """Whether a call about ``key`` may begin an attempt outside of a turn."""
+        """Return True if a call about ``key`` may begin an attempt outside of a turn."""
         raise NotImplementedError
 
     def place(self, key: bytes | None) -> Place | None:
@@ -99,11 +100,11 @@ class Turn:
         self.wake = wake
         """Called once, when the turn has come, by any thread and under the queue's lock."""
         self.since = 0.0
-        """When it came (``time.monotonic``); 0 while it has not, and infinite while it still has
-        to come among the processes."""
+        """The time at which it came (``time.monotonic``); 0 before that, and infinite while it
+        still has to come among the processes."""
 
     def excludes(self, key: bytes | None) -> bool:
-        """Whether a call about ``key`` has to wait for the end of this turn."""
+        """Return True if a call about ``key`` has to wait for the end of this turn."""
         return self.key is None or key is None or self.key == key
 
 
@@ -154,7 +155,7 @@ class Turns:
             pass
 
     def is_free(self, key: bytes | None) -> bool:
-        """Whether a call about ``key`` may begin an attempt outside of a turn."""
+        """Return True if a call about ``key`` may begin an attempt outside of a turn."""
         if self._queue:
             with self._lock:
                 self._advance()
@@ -163,18 +164,18 @@ class Turns:
         return self.shared is None or self.shared.is_free(key)
 
     def holds(self, turn: Turn) -> bool:
-        """Whether the turn has come, and not ended."""
+        """Return True if the turn has come, and not ended."""
         with self._lock:
             self._advance()
             return turn.since > 0 and turn in self._queue
 
     def begin(self, turn: Turn) -> None:
-        """The turn has come among the processes, too."""
+        """Note that the turn has also come among the processes."""
         with self._lock:
             turn.since = time.monotonic()
 
     def join(self, turn: Turn) -> None:
-        """Queue up.  ``turn.wake`` is called when its turn has come, perhaps at once."""
+        """Queue up.  ``turn.wake`` is called when its turn has come, perhaps immediately."""
         with self._lock:
             self._queue.append(turn)
             self._advance()
@@ -187,13 +188,12 @@ class Turns:
             self._advance()
 
     def advance(self) -> None:
-        """End the turns that last too long.  A caller that waits for its turn calls it now and
-        then."""
+        """End the turns that last too long.  A waiting caller calls it periodically."""
         with self._lock:
             self._advance()
 
     def _advance(self) -> None:
-        """Start the turns that nothing excludes any longer.  Caller holds the lock."""
+        """Start the turns that are no longer excluded.  Caller holds the lock."""
         now = time.monotonic()
         self._queue = [
             turn for turn in self._queue if turn.since == 0 or now - turn.since < self.longest
@@ -206,7 +206,7 @@ class Turns:
                 turn.wake()
 
     def _changed(self) -> None:
-        """Called before turns come, under the lock."""
+        """Hook that is called before turns come, under the lock."""
 
 
 class Attempts:
@@ -224,7 +224,7 @@ class Attempts:
         self._place: Place | None = None
 
     def need_turn(self) -> bool:
-        """Whether the next attempt has to wait for a turn."""
+        """Return True if the next attempt has to wait for a turn."""
         if self._nested:
             return False
         if self._turn is not None:
@@ -236,13 +236,13 @@ class Attempts:
         return self._conflicts >= FREE_ATTEMPTS or not self._turns.is_free(self._key)
 
     def queue_up(self, wake: Callable[[], object]) -> None:
-        """Queue up for a turn; ``wake`` is called when it has come, perhaps at once."""
+        """Queue up for a turn; ``wake`` is called when it has come, perhaps immediately."""
         self._turn = turn = Turn(self._key, wake)
         self._turns.join(turn)
 
     def begin_turn(self, seconds: float) -> bool:
-        """The turn has come in this process: wait until it has among all, for so long at most;
-        whether it has.  May be called by any thread."""
+        """Wait until the turn, which has come in this process, has come among all processes, for so
+        long at most.  Returns True if it has.  May be called by any thread."""
         turn, shared = self._turn, self._turns.shared
         assert turn is not None
         if self._place is None and shared is not None:

@@ -25,7 +25,7 @@ BUCKETS: Final = _EXACT + _PARTS * 34
 
 
 class Histogram:  # noqa: PLW1641 - it changes, so it has no hash
-    """How often a duration was seen, in buckets.
+    """Number of occurrences of each duration, in buckets.
 
     Exact when one thread adds; under several, an addition may on rare occasions be lost.  Raises
     nothing but what :meth:`from_buckets` does.  Costs O(buckets), about 1,150; :meth:`add`, O(1).
@@ -50,7 +50,7 @@ class Histogram:  # noqa: PLW1641 - it changes, so it has no hash
         """Sum of all durations, in nanoseconds."""
 
     def __eq__(self, other: object) -> bool:
-        """Whether both have counted the same durations, as far as the buckets distinguish them."""
+        """True if both have counted the same durations, as far as the buckets distinguish them."""
         if not isinstance(other, Histogram):
             return False
         return self.total == other.total and self._counts == other._counts
@@ -116,7 +116,7 @@ class Histogram:  # noqa: PLW1641 - it changes, so it has no hash
 
     @classmethod
     def from_buckets(cls, buckets: Iterable[tuple[int, int]], total: int) -> Histogram:
-        """The histogram with these buckets; ``ValueError`` for a number that there is not."""
+        """Return the histogram with these buckets; ``ValueError`` for an invalid bucket."""
         made = Histogram()
         for bucket, count in buckets:
             if not 0 <= bucket < BUCKETS or count < 0:

@@ -1,7 +1,7 @@
 """The observation of a store: what ``publish_stats`` and ``trace`` ask for, from open to close.
 
-``open.py`` makes an :class:`Observation` where an option asks for one, and imports this package
-only then.  It listens to the store's calls, and ends before the lock is given up.
+``open.py`` makes an :class:`Observation` where an option asks for one, and only in that
+case imports this package.  It listens to the store's calls, and ends before the lock is given up.
 """
 
 from __future__ import annotations

@@ -43,9 +43,10 @@ class Observer(CallListener):
         self.note(SEEK, key, started, -1 if value is None else len(value), 1)
 
     def note(self, operation: int, key: bytes, started: int, size: int, operations: int) -> None:
-        """An operation that began at ``started`` (``time.perf_counter_ns``) has just ended.
+        """Note an operation that began at ``started`` (``time.perf_counter_ns``) and has just
+        ended.
 
-        ``size`` and ``operations`` are those of :class:`TraceRecord`; a size of -1 is none.
+        ``size`` and ``operations`` are those of :class:`TraceRecord`; a size of -1 means none.
         """
         duration = time.perf_counter_ns() - started
         self.latencies[operation - 1].add(duration)

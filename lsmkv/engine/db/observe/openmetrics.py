@@ -28,7 +28,7 @@ from lsmkv.engine.stats import LevelStats, Stats
 from lsmkv.engine.util.source import field_docs
 
 CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-"""What an HTTP answer with this text says of itself."""
+"""The content type of an HTTP answer with this text."""
 
 _UNITS: Final = ("bytes", "seconds")
 _BOUNDS: Final = [largest_in(bucket_of((1 << power) - 1)) for power in range(8, 35)]
@@ -39,7 +39,7 @@ class Measured(NamedTuple):
     """The figures of one store at one moment."""
 
     store: str
-    """What the label ``store`` says."""
+    """The value of the label ``store``."""
     stats: Stats
     latencies: Mapping[str, Histogram]
     """By operation; empty if the store is not observed."""
@@ -47,11 +47,11 @@ class Measured(NamedTuple):
     """For a store that another process may have open: whether that process publishes them.  If
     not, there are no counters, and they are left out.  None for a handle of this process."""
     published: float | None = None
-    """When they were published: seconds since 1970."""
+    """The time of publication: seconds since 1970."""
     epoch: int = 0
     """The epoch of a shared store; 0 of any other."""
     processes: Sequence[ProcessFigures] = ()
-    """What each process of a shared store has done."""
+    """Counters of each process of a shared store."""
 
 
 class _Metric(NamedTuple):
@@ -162,7 +162,8 @@ def _histogram(name: str, labels: str, latencies: Histogram) -> Iterator[str]:
 
 
 def _add_processes(lines: list[str], stores: list[tuple[str, Measured]]) -> None:
-    """What the processes of shared stores have done: each of them, and all members together."""
+    """Add the counters of the processes of shared stores: each of them, and all members
+    together."""
     shared = [(store, one) for store, one in stores if one.processes]
     _add(lines, _EPOCH, [f"{_EPOCH.name}{{{store}}} {one.epoch}" for store, one in shared])
     for metric in (_MEMBER_WRITES, _WITHOUT_OWNER):
@@ -300,7 +301,7 @@ _LATENCY: Final = _Metric(
     "lsmkv_operation_seconds",
     "histogram",
     "seconds",
-    "How long the calls of the store took, by operation.",
+    "Durations of the store's calls, by operation.",
     False,
 )
 _EPOCH: Final = _Metric(
@@ -308,7 +309,7 @@ _EPOCH: Final = _Metric(
     "lsmkv_epoch",
     "gauge",
     "",
-    "The number of the time of the owner of a shared store: each new owner adds 1.",
+    "The epoch of a shared store: each new owner adds 1.",
     False,
 )
 _MEMBER_WRITES: Final = _Metric(
@@ -316,7 +317,7 @@ _MEMBER_WRITES: Final = _Metric(
     "lsmkv_member_write_seconds",
     "histogram",
     "seconds",
-    "How long the writes of members took, waiting for the owner included.",
+    "Durations of members' writes, including the wait for the owner.",
     False,
 )
 _WITHOUT_OWNER: Final = _Metric(
@@ -324,7 +325,7 @@ _WITHOUT_OWNER: Final = _Metric(
     "lsmkv_without_owner_seconds",
     "histogram",
     "seconds",
-    "How long processes were without an owner, before they had this one.",
+    "Durations for which processes had no owner, before this one.",
     False,
 )
 _PUBLISHING: Final = _Metric(
@@ -332,7 +333,7 @@ _PUBLISHING: Final = _Metric(
     "lsmkv_publishing",
     "gauge",
     "",
-    "Whether the process that has the store open publishes its counters.",
+    "1 if the process that has the store open publishes its counters, otherwise 0.",
     False,
 )
 _PUBLISHED: Final = _Metric(
@@ -340,6 +341,6 @@ _PUBLISHED: Final = _Metric(
     "lsmkv_published_timestamp_seconds",
     "gauge",
     "seconds",
-    "When the figures were published, in seconds since 1970.",
+    "Time of publication of the figures, in seconds since 1970.",
     False,
 )

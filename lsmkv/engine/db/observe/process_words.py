@@ -18,13 +18,13 @@ LAYOUT: Final[list[tuple[str, int]]] = [
     ("writes", 1 + BUCKETS),
     ("without_owner", 1 + BUCKETS),
 ]
-"""What is counted, and in how many words, in their order.  A counter of levels has a word for each
-of them; a histogram has its total, and then its buckets.  What :func:`reads_of` returns comes
-first."""
+"""Each counter and its number of words, in the order of the words.  A counter of levels has a word
+for each of them; a histogram has its total, and then its buckets.  What :func:`reads_of` returns
+comes first."""
 
 
 def places(layout: list[tuple[str, int]]) -> dict[str, tuple[int, int]]:
-    """Where the words of each name begin and end.
+    """Return the first word of each name, and the word after its last.
 
     >>> places([("gets", 1), ("blocks_read", 7)])
     {'gets': (0, 1), 'blocks_read': (1, 8)}
@@ -41,4 +41,4 @@ PLACES: Final = places(LAYOUT)
 WORDS: Final[int] = sum([size for _, size in LAYOUT])
 WRITES: Final[int] = PLACES["writes"][0]
 WITHOUT_OWNER: Final[int] = PLACES["without_owner"][0]
-"""Where the two histograms begin."""
+"""First words of the two histograms."""

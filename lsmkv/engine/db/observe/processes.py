@@ -1,4 +1,4 @@
-"""What each process of a shared store has done: :class:`ProcessFigures`.
+"""Counters of each process of a shared store: :class:`ProcessFigures`.
 
 The owner publishes them (``published.py``).  They come from the words in which members count for it
 (``process_words.py``).
@@ -21,7 +21,7 @@ COUNTED: Final[tuple[str, ...]] = (*LOOKUP_COUNTERS, *READ_COUNTERS)
 
 
 class ProcessFigures(NamedTuple):
-    """What one process has done to a shared store since its owner opened it.
+    """Counters of one process of a shared store since its owner opened it.
 
     >>> ProcessFigures(17, "member", {"gets": 3}, Histogram(), Histogram()).counters["gets"]
     3
@@ -33,13 +33,13 @@ class ProcessFigures(NamedTuple):
     """``"owner"``, ``"member"``, or ``"gone"``: all members together that have closed the store, or
     have ended."""
     counters: Mapping[str, int]
-    """What its reads did, by the names of fields of :class:`~lsmkv.Stats`; of all levels
+    """Counters of its reads, by the names of fields of :class:`~lsmkv.Stats`; of all levels
     together."""
     writes: Histogram
-    """How long the writes of a member took, waiting for the owner included."""
+    """Durations of a member's writes, including the wait for the owner."""
     without_owner: Histogram
-    """How long it was without an owner, each time that it lost one: from the call that noticed it
-    until it had the next one, or was it."""
+    """Durations without an owner, one for each time that it lost one: from the call that noticed it
+    until it had the next one, or became the owner."""
 
 
 def figures_of(pid: int, role: str, words: Sequence[int], own: Stats | None) -> ProcessFigures:

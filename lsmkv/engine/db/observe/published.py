@@ -1,10 +1,10 @@
-"""What the owner of a store publishes of itself: the content of ``STATS.json``.
+"""The state that the owner of a store publishes: the content of ``STATS.json``.
 
 The file is one JSON object with the fields of :class:`Published`.  The owner rewrites it once a
 second (``publisher.py``).  It writes another name first and renames, so a reader never sees half
 of an update.  LevelDB ignores the file.
 
-A killed owner leaves its file behind.  So a reader asks who holds the store's lock, without taking
+A killed owner leaves its file.  So a reader asks who holds the store's lock, without taking
 it: :func:`read_owner` says whether that is the process that wrote the file.
 """
 
@@ -69,15 +69,15 @@ class Published(NamedTuple):
     pid: int
     """The owner's process."""
     time: float
-    """When it was published: seconds since 1970."""
+    """The time of publication: seconds since 1970."""
     opened: float
-    """When the store was opened."""
+    """The time at which the store was opened."""
     stats: Stats
     latencies: Mapping[str, Histogram]
     """By operation (:data:`OPERATIONS`), since the store was opened."""
     compaction: CompactionUnderWay | None
     flushing: bool
-    """Whether an immutable memtable waits for its flush, or is being flushed."""
+    """True if an immutable memtable waits for its flush, or is being flushed."""
     stalled_seconds: float
     """For how long writers have been waiting for a flush or a compaction; 0.0 if none waits."""
     row_cache_bytes: int
@@ -86,13 +86,13 @@ class Published(NamedTuple):
     write_buffer_size: int
     """Bytes at which a memtable is flushed."""
     trace: str | None
-    """Where the owner writes a trace."""
+    """Path of the trace that the owner writes."""
     epoch: int = 0
     """The epoch of a shared store, counted from 1: the time of one owner; 0 if the store is not
     shared."""
     processes: tuple[ProcessFigures, ...] = ()
-    """What each process of a shared store has done in this epoch; the owner comes first,
-    and ``stats`` has the reads of all of them."""
+    """Counters of each process of a shared store in this epoch; the owner comes first, and
+    ``stats`` has the reads of all of them."""
     leased_names: tuple[LeasedName, ...] = ()
     """Leases with names of a shared store, at most 100; those that are waited for come first."""
 
@@ -107,11 +107,11 @@ class Owner(NamedTuple):
     pid: int | None
     """The process that holds the lock; 0 if it is not known which one, None if the lock is free."""
     published: Published | None
-    """What was published last, by this owner or by an earlier one that was killed."""
+    """The last published state, of this owner or of an earlier one that was killed."""
 
     @property
     def publishes(self) -> bool:
-        """Whether the file is the owner's own."""
+        """True if the file was written by this owner."""
         published = self.published
         if published is None or self.pid is None:
             return False
@@ -119,7 +119,8 @@ class Owner(NamedTuple):
 
 
 def read_owner(directory: Directory) -> Owner:
-    """Who has the store in this directory open, and what it publishes.  Takes no lock.
+    """Return the process that has the store in this directory open, and the state that it
+    publishes.  Takes no lock.
 
     Raises :class:`CorruptionError` if the file holds anything else than what is published, and
     :class:`IOError` if it cannot be read.
@@ -131,7 +132,7 @@ def read_owner(directory: Directory) -> Owner:
             content = b""
         except ValueError as error:
             raise _damaged(directory, str(error)) from None
-        # Asked after the file was read: who wrote it and holds the lock now, held it then.
+        # Asked after the file was read: a writer that holds the lock now held it when it wrote.
         pid = directory.lock_holder(LOCK)
     except OSError as error:
         raise_typed(error)
@@ -159,7 +160,7 @@ def encode(published: Published) -> bytes:
 
 
 def decode(content: bytes) -> Published:
-    """What :func:`encode` was given.
+    """Decode the output of :func:`encode`.
 
     ``ValueError``, ``TypeError``, ``KeyError`` or ``RecursionError`` for any other content.
     """

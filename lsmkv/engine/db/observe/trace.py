@@ -82,7 +82,7 @@ class TraceRecord(Record):
 
     @property
     def found(self) -> bool:
-        """Whether there is a value."""
+        """True if there is a value."""
         return self.size is not None
 
 
@@ -120,7 +120,7 @@ class TraceReader:
         except CorruptionError as error:
             raise error.located(self._path, offset) from None
         self.started: float = started / 1_000_000
-        """When the trace began: seconds since 1970."""
+        """The time at which the trace began: seconds since 1970."""
         self.sample: int = sample
         """One operation out of this many of each kind was recorded."""
 
@@ -195,12 +195,12 @@ def encode_header(started: int, sample: int) -> bytes:
 
 
 def is_header(payload: bytes) -> bool:
-    """Whether a record is the first one of a trace."""
+    """Return True if a record is the first one of a trace."""
     return payload.startswith(_MAGIC)
 
 
 def encode_chunk(observed: list[Observed], epoch: int) -> bytes:
-    """The record of some operations.  ``epoch``: when the trace began, on the clock of theirs."""
+    """The record of some operations.  ``epoch``: when the trace began, on their clock."""
     writer = BytesWriter()
     before = 0
     for operation, key, started, duration, size, operations in sorted(observed, key=_started):

@@ -55,7 +55,8 @@ class TraceWriter:
         self._ended = False
 
     def add(self, observed: Observed) -> None:
-        """Note an operation, if it is one that the sample takes.  O(1), but for one call in many.
+        """Note an operation, if it is one that the sample takes.  O(1), except for one call in
+        many.
 
         The first operation of each kind is taken, then one in as many as the sample says.
         """
@@ -88,7 +89,7 @@ class TraceWriter:
         if self._lock.locked():
             return
         with self._lock:
-            # Only the holder of the lock removes: what others append meanwhile stays.
+            # Only the holder of the lock removes: what others append stays.
             pending = self._pending
             size = len(pending)
             if size == 0 or self._ended or os.getpid() != self._pid:

@@ -63,7 +63,7 @@ class Damage(NamedTuple):
     paranoid: str = ""
     """Done in place of both, with ``paranoid_checks``; "" if that makes no difference."""
     read_again: bool = False
-    """Whether ``read_only`` reads everything again before it does that."""
+    """True if ``read_only`` reads everything again before it does that."""
 
 
 MANIFEST_MISSING = Damage(REFUSE, REFUSE)
@@ -83,7 +83,7 @@ ZEROS_AT_END = Damage(WARN, NOTE)
 
 
 class ReadAgain(Exception):
-    """Something was met that may be a writer's work: everything has to be read again."""
+    """The files may have been read during a write: everything must be read again."""
 
 
 class DamagePolicy:
@@ -96,10 +96,10 @@ class DamagePolicy:
         self._read_only = read_only
         self._paranoid = paranoid
         self.seen_before = False
-        """Whether the last reading has raised :class:`ReadAgain`, and nothing has changed since."""
+        """True if the last reading has raised :class:`ReadAgain`, and nothing has changed since."""
 
     def action(self, damage: Damage) -> str:
-        """What the table says."""
+        """Return the action that the table states."""
         if self._paranoid and damage.paranoid:
             return damage.paranoid
         return damage.read_only if self._read_only else damage.writing

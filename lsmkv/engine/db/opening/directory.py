@@ -28,8 +28,8 @@ _NOT_FOUND = f"{NO_DATABASE}, and create_if_missing is false"
 def open_database_directory(env: Env, path: str, create: bool) -> Directory:
     """The directory of a store, which is created if ``create`` is true and it does not exist.
 
-    Raises :class:`NotFoundError` if there is no store and ``create`` is false; nothing is created
-    then.
+    Raises :class:`NotFoundError` if there is no store and ``create`` is false; in that case
+    nothing is created.
     """
     reason = "the directory above it does not exist" if create else _NOT_FOUND
     directory = _open(env, path, create, reason)
@@ -130,7 +130,7 @@ def _refuse_remains(directory: Directory) -> None:
 
 
 def _is_empty_log(directory: Directory, name: str) -> bool:
-    """Whether a log holds only zeros: space that was reserved when the store was made."""
+    """Return True if a log holds only zeros: space that was reserved when the store was made."""
     with directory.open(name) as file:
         for offset in range(0, file.size, MIB):
             if file.read(offset, MIB).strip(b"\0"):

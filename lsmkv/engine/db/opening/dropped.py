@@ -1,4 +1,4 @@
-"""What recovery left out of a damaged log: ``db.recovery``, and the warning that goes with it.
+"""Report of what recovery left out of a damaged log: ``db.recovery``, and its warning.
 
 ``Recovery`` and ``ReadOnlyRecovery`` make the report; what is kept of the logs is in ``lost.py``.
 """
@@ -26,9 +26,9 @@ class DroppedLog(NamedTuple):
     name: str
     """The log's file name, such as ``000003.log``."""
     offset: int
-    """Where the damage begins: the byte from which on nothing was kept."""
+    """Offset of the damage; nothing was kept from this byte on."""
     reason: str
-    """What is wrong there."""
+    """Description of the damage."""
     batches: int
     """Batches after the damage that are undamaged themselves: a repair can save them."""
     operations: int
@@ -37,7 +37,7 @@ class DroppedLog(NamedTuple):
     """The number of writes that the damage destroyed, from the sequences; None if nothing after it
     shows that."""
     kept_as: str | None
-    """Where the whole log is kept, ``lost/000003.log``; None in a store that is only read."""
+    """Path of the whole log, ``lost/000003.log``; None in a store that is only read."""
 
     def __str__(self) -> str:
         """One line of text."""
@@ -56,7 +56,7 @@ class DroppedLog(NamedTuple):
 
 @described
 class RecoveryReport(NamedTuple):
-    """What the opening of a store left out of its logs: ``db.recovery``.  False if nothing.
+    """Report of what opening a store left out of its logs: ``db.recovery``.  False if nothing.
 
     Plain data, which can be pickled: it raises nothing and costs nothing.
 
@@ -94,7 +94,7 @@ class RecoveryReport(NamedTuple):
     """The logs that were not replayed to their end, the damaged one first."""
 
     def __bool__(self) -> bool:
-        """Whether anything was left out."""
+        """Return True if anything was left out."""
         return len(self.dropped) > 0
 
     @property

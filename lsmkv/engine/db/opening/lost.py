@@ -97,7 +97,7 @@ def acknowledge(directory: Directory, only: set[str] | None = None) -> list[str]
 
 
 def lost_damage(directory: Directory, report: RecoveryReport) -> list[CorruptionError]:
-    """What is not in the store and not acknowledged, one error a log; [] if nothing.
+    """Return one error for each log with writes that are missing and not acknowledged; [] if none.
 
     ``report`` is that of the opening.  Its logs count if they lie where they were: the store is
     only read.

@@ -25,24 +25,24 @@ class ManifestTail:
         self._tail = LogTail(directory.open(name), state.end, state.last)
 
     def is_in_force(self) -> bool:
-        """Whether CURRENT names this MANIFEST."""
+        """Return True if CURRENT names this MANIFEST."""
         return read_current(self._directory) == self._name
 
     def was_replaced(self) -> bool:
-        """Whether another file has its name: a store never gives a number twice."""
+        """Return True if another file has its name: a store never reuses a number."""
         return self._directory.exists(self._name) and not self._directory.leads_to(
             self._name, self._tail.file
         )
 
     def unread(self) -> bool:
-        """Whether there may be new edits; two reads of a few bytes."""
+        """Return True if there may be new edits; two reads of a few bytes."""
         return self._tail.unread()
 
     def read(self) -> bool:
         """Add the new edits to the state; returns whether there are any.
 
-        Raises :class:`ReadAgain`, and :class:`CorruptionError` for a record that is no edit; the
-        state is unusable then.
+        Raises :class:`ReadAgain`, and :class:`CorruptionError` for a record that is not an
+        edit; in that case the state is unusable.
         """
         records = self._tail.read()
         if self._tail.unclear:

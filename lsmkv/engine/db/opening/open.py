@@ -41,7 +41,7 @@ MEMORY = ":memory:"
 
 
 class Share:
-    """How the process that owns a shared store opens it."""
+    """Hooks by which the process that owns a shared store opens it."""
 
     def __init__(
         self,
@@ -69,16 +69,16 @@ class OpenStore:
         self.background: Background | None = None
         self.observation: Observation | None = None
         self.sharing: Sharing | None = None
-        """What publishes the store to other processes, if it is shared."""
+        """Publishes the store to other processes, if it is shared."""
         self.released = False
-        """Whether :meth:`release` has come to its end."""
+        """True if :meth:`release` has completed."""
         self.follower: Follower | None = None
-        """What refreshes the store, if it is read-only."""
+        """Refreshes the store, if it is read-only."""
         self._report = RecoveryReport(directory.path)
 
     @property
     def recovery(self) -> RecoveryReport:
-        """What is not in the store, since its log is damaged."""
+        """Report of writes that are missing, because their log is damaged."""
         return self._report if self.follower is None else self.follower.report
 
     def start(self, store: Store, writer: Writer | None, background: Background | None) -> None:
@@ -126,7 +126,7 @@ class OpenStore:
             self.store.versions.close()
             self.store.info_log.close()
             self.end_observation()
-            self.observation = None  # of what is in STATS.json from now on, this is no part
+            self.observation = None  # from now on it is not part of STATS.json
             try:
                 keep()
             finally:

@@ -1,7 +1,7 @@
 """Opens a store for reading only: nothing in its directory is written, and no lock is taken.
 
-``open.py`` makes a :class:`Follower`.  A writer may have the store open and may remove files
-meanwhile.  The result is consistent all the same: the MANIFEST is read first, then the logs that it
+``open.py`` makes a :class:`Follower`.  A writer may have the store open and may remove
+files.  The result is still consistent: the MANIFEST is read first, then the logs that it
 names.  If a file is missing, the writer has committed a newer version, and everything is
 read again.
 
@@ -53,7 +53,7 @@ class ReadOnlyRecovery(Recovery):
     """
 
     bound: Bound | None = None
-    """How far to read, if there is a bound."""
+    """The limit of the read, if there is one."""
     _read_only = True
 
     def read(self) -> None:
@@ -74,7 +74,7 @@ class ReadOnlyRecovery(Recovery):
             self.bound.confirm(self._versions.current, self._versions.last_sequence)
         self.recovered = Recovered(self._versions, self._memtable)
         self.tail = self._make_tail()
-        """What reads on where this recovery ended; None where that cannot be done, for damage."""
+        """Continues to read where this recovery ended; None if damage makes that impossible."""
 
     @property
     def manifest_number(self) -> int:
@@ -130,9 +130,9 @@ class ReadOnlyRecovery(Recovery):
 class Follower:
     """Opens one directory for reading only, and keeps the store up to date.
 
-    Any thread may call it; refreshes exclude each other.  Code that interrupts a refresh (a signal
-    handler, say) may refresh, too: it reads everything, and the refresh that it interrupted changes
-    nothing more.
+    Any thread may call it; refreshes exclude each other.  Code that interrupts a refresh (for
+    example a signal handler) may also refresh: it reads everything, and the refresh that it
+    interrupted changes nothing more.
     """
 
     _bound: Bound | None = None
@@ -152,7 +152,7 @@ class Follower:
         self._was_destroyed = False
         self._manifest = 0  # the number of the MANIFEST read last
         self.report = RecoveryReport(directory.path)
-        """What the store does not show, since its log is damaged."""
+        """Report of writes that the store does not show, because their log is damaged."""
 
     def open(self) -> Store:
         """A store in its present state.  Raises what opening raises.
@@ -192,8 +192,8 @@ class Follower:
         costs a few system calls, else a look at the names and what was written since; only where
         the writer has begun a new MANIFEST, or something looks damaged, that of opening.
 
-        Raises :class:`DirectoryReplacedError`, and what opening raises; the view stays as it is
-        then.
+        Raises :class:`DirectoryReplacedError`, and what opening raises; in that case the
+        view stays as it is.
         """
         if self._directory.immutable:
             return
@@ -284,7 +284,7 @@ class Follower:
         self._manifest = found.manifest_number
 
     def _read(self) -> ReadOnlyRecovery:
-        """Read everything, until nothing that is needed has gone meanwhile."""
+        """Read everything, until no file that is needed was removed during the read."""
         directory = self._directory
         seen_before = False
         failure = ""

@@ -73,14 +73,14 @@ class Recovery:
         self.policy = damage_policy.DamagePolicy(
             directory.path, info_log, self._read_only, options.paranoid_checks
         )
-        """What is done about damage."""
+        """Decides on damage."""
         self._lock = lock
         self._versions = VersionSet(directory, options, comparator)
         self._edit = VersionEdit()
         self._committing = False  # whether the MANIFEST may name the tables of the edit
         self._memtable = MemTable(comparator.user_comparator, lock)
         self.report = RecoveryReport(directory.path)
-        """What is left out of the logs, once they have been replayed."""
+        """Report of what is left out of the logs, once they have been replayed."""
         self._manifest_name = ""
         self._manifest: Manifest | None = None
         self._manifest_torn = False
@@ -202,7 +202,7 @@ class Recovery:
     # A store with nothing to recover
 
     def _is_settled(self, names: list[str], logs: list[int]) -> bool:
-        """Whether everything is in tables: the only log is empty, and all files are in use."""
+        """True if everything is in tables: the only log is empty, and all files are in use."""
         versions = self._versions
         if logs != [versions.log_number] or self._log_end > 0 or self._unjudged is not None:
             return False
@@ -222,7 +222,7 @@ class Recovery:
         return not self._manifest_torn
 
     def _go_on(self, log: int) -> tuple[Recovered, WriteAheadLog] | None:
-        """Open a settled store as it is, without a new MANIFEST; None if its log must stay so, too.
+        """Open a settled store as it is, without a new MANIFEST; None if its log must stay.
 
         The first commit begins a new MANIFEST.  The last one's newest edit may not be durable, if
         its writer was killed.  If a power cut takes it away, the state before it is whole, and its
@@ -319,7 +319,7 @@ class Recovery:
         if versions.log_number > 0 and versions.log_number not in numbers:
             name = log_name(versions.log_number)
             if numbers or self._manifest_torn:
-                reason = "the log is missing, and writes with it"
+                reason = "the log is missing, and so are its writes"
                 self.policy.meet(damage_policy.LOG_MISSING, reason, name)
             # Some tools leave a store without any log, and nothing shows a loss.
             reason = f"{name} is missing: writes that no table holds are lost"
@@ -459,7 +459,7 @@ class Recovery:
     def _open_log(self, number: int) -> WriteAheadLog | None:
         """The log that was read last, to be continued after its last record.
 
-        None if it has other names: it may be somebody else's file.
+        None if it has other names: it may be another program's file.
         """
         mapped = self.options.mapped_log
         try:

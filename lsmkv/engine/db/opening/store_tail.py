@@ -32,11 +32,11 @@ _MEMTABLES = 2
 
 
 class NotYet(Exception):
-    """What was read is not to be shown: a part of it has not happened yet, or may be removed."""
+    """The state must not be shown: a part of it has not happened yet, or may be removed."""
 
 
 class Bound:
-    """How far a view may go.  Without bounds, as here: as far as the files do."""
+    """The upper limit of a view.  Without bounds, as here: as far as the files reach."""
 
     def last(self) -> int:
         """The sequence of the last write that may be shown."""
@@ -55,21 +55,21 @@ class FollowedLog:
         self.tail = tail
         self.memtable = memtable
         """None before the first write.  That of older logs may be in the memtable of a newer one;
-        the newest log has one of its own."""
+        the newest log has its own."""
 
 
 class _LogBatches:
-    """What was read from one log: each batch with the sequence of its first operation."""
+    """Batches read from one log, each with the sequence of its first operation."""
 
     def __init__(self, log: FollowedLog) -> None:
         self.log = log
         self.begun = log.tail.end > 0
-        """Whether the log had batches before."""
+        """True if the log already had batches."""
         self.found: list[tuple[int, list[Operation]]] = []
 
 
 class StoreTail:
-    """Where the view of a store ends, and what it takes to move it on.
+    """The end of a store's view, and the means to advance it.
 
     One thread at a time calls it.  After an error, or an interrupt, its state is unusable.
     """
@@ -93,24 +93,24 @@ class StoreTail:
         self._edited = False  # whether the state of the MANIFEST is newer than what is shown
         self._mark: object = None  # of the directory, before its names were listed
         self.superseded = False
-        """Set by code that came in between and moved the view itself: nothing is applied then."""
+        """Set by code that interrupted this and moved the view itself: then nothing is applied."""
 
     def unread(self) -> bool:
-        """Whether there may be anything new: a look at the directory, at the MANIFEST and at each
-        log, of a few system calls."""
+        """Return True if there may be anything new: a look at the directory, at the MANIFEST and at
+        each log, of a few system calls."""
         mark = self._directory.change_mark()
         if mark is None or mark != self._mark or self._manifest.unread():
             return True
         return any(log.tail.unread() for log in self.logs)
 
     def was_destroyed(self) -> bool:
-        """Whether another store has taken the place of this one, in the same directory."""
+        """Return True if another store has replaced this one, in the same directory."""
         return self._manifest.was_replaced()
 
     def follow(self, store: Store, last: int) -> bool:
         """Let the store show the writes up to ``last``, if its newest log has them all.
 
-        Returns False if there is more to it, or only recovery can tell.  Raises ``OSError``.
+        Returns False if there is more to it, or only recovery can decide.  Raises ``OSError``.
         """
         if self._edited or not self.logs:
             return False
@@ -184,7 +184,7 @@ class StoreTail:
                 needed.append(parsed[0])
         oldest = self._manifest.state.log_number
         if oldest > 0 and oldest not in needed and oldest not in held:
-            raise ReadAgain  # its writer has continued meanwhile, or the log is missing
+            raise ReadAgain  # its writer has continued since, or the log is missing
         for number in sorted(set(needed) - set(held)):
             if held and number < held[-1]:
                 raise ReadAgain

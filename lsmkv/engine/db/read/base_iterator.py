@@ -65,7 +65,7 @@ class BaseIterator:
 
     @property
     def closed(self) -> bool:
-        """Whether the iterator, or its store, was closed."""
+        """True if the iterator, or its store, was closed."""
         return self._store is None or self._store.view is None
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class BaseIterator:
         self._pin.release()
 
     def hide_prefix(self, prefix: bytes, /) -> None:
-        """Show keys without this prefix, which all keys of the range have; targets lack it too.
+        """Show keys without this prefix, which all keys of the range have; targets also lack it.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -118,7 +118,7 @@ class BaseIterator:
         return self._scan
 
     def _store_closed(self) -> ClosedError:
-        """The error of a call after the store was closed, or left behind by a fork."""
+        """The error of a call after the store was closed, or inherited through a fork."""
         store = self._store
         if store is not None and store.forked:
             return ForkedError("the iterator was opened before a fork")

@@ -71,7 +71,7 @@ class CommittedBatch(NamedTuple):
 
 
 class BatchSource(Protocol):
-    """What an iterator over batches knows of the handle that made it."""
+    """The part of a handle that its iterators over batches use."""
 
     path: str
 
@@ -146,7 +146,7 @@ class Batches:
 
     @property
     def closed(self) -> bool:
-        """Whether the iterator was closed.
+        """True if the iterator was closed.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db, db.batches(0) as batches:
@@ -158,7 +158,7 @@ class Batches:
         return self._hold is None
 
     def close(self) -> None:
-        """Keep no log any more.  A second call has no effect.
+        """Release the logs.  A second call has no effect.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -269,7 +269,8 @@ class Batches:
                         self._path = tail.file.path
                         self._records = found
                         return
-                # A later log has it.  What is unclear, another look may tell: its writer is active.
+                # A later log has it.  If the log is unclear, another read may show it: its writer
+                # is active.
                 if is_fresh or not tail.unclear:
                     read = hold.number
                     damage = _damage_at(tail) if tail.unread() else None

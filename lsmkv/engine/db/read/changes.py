@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Changes:
-    """What was written after a sequence, in the memtables and the tables that came since."""
+    """The writes after a sequence, in the memtables and the tables added since."""
 
     def __init__(self, store: Store, sequence: int, tables: frozenset[int]) -> None:
         """``tables`` are the numbers of the tables of a version that was in force when ``sequence``
@@ -39,7 +39,7 @@ class Changes:
         self._tables = tables
 
     def has(self, key: bytes) -> bool:
-        """Whether ``key`` was written.
+        """Return True if ``key`` was written.
 
         Cost: a lookup in the memtables, and in each new table whose range and filter allow the key.
         """

@@ -13,7 +13,7 @@ from lsmkv.engine.db.read.scan import Bounds
 from lsmkv.engine.format.key_order import KeyOrder, Position
 
 _MOST_APART: Final = 256
-"""So many ranges are kept apart at least before they are joined."""
+"""The least number of separate ranges before they are joined."""
 
 
 class ConsumedRange:
@@ -32,15 +32,16 @@ class ConsumedRange:
         self._low = gap
         self._high = gap
         self._beyond_all = gap is None and at_end
-        """Whether the lower end is still after all keys; if ``_low`` is None otherwise, it is
-        before them."""
+        """True while the lower end is after all keys.  If it is False and ``_low`` is None, the
+        lower end is before all keys."""
         self._below_all = gap is None and not at_end
-        """Whether the upper end is still before all keys."""
+        """True while the upper end is before all keys."""
         self.listed = False
-        """Whether the ranges of the transaction have this object."""
+        """True if this object is among the ranges of the transaction."""
 
     def rise(self, position: Position | None) -> None:
-        """The iterator has moved up to a position; None is after all keys."""
+        """Extend the range to a position to which the iterator has moved up; None is after all
+        keys."""
         if self._below_all:
             self._below_all = False
             self._high = position
@@ -50,7 +51,8 @@ class ConsumedRange:
             self._high = position
 
     def sink(self, position: Position | None) -> None:
-        """The iterator has moved down to a position; None is before all keys."""
+        """Extend the range to a position to which the iterator has moved down; None is before all
+        keys."""
         if self._beyond_all:
             self._beyond_all = False
             self._low = position
@@ -79,7 +81,7 @@ class ConsumedRanges:
         self._added: list[ConsumedRange] = []
 
     def add(self, consumed: ConsumedRange) -> None:
-        """See that the range of an iterator is among them, which may grow until they are joined.
+        """Add the range of an iterator, which may grow until the ranges are joined.
 
         :attr:`ConsumedRange.listed` says until when: an iterator that moves later adds its range
         again.  So a transaction that seeks a million times in the same range keeps few ranges.
@@ -115,7 +117,7 @@ class ConsumedRanges:
         return joined
 
     def _touches(self, bounds: Bounds, following: Bounds) -> bool:
-        """Whether no key lies between two ranges, of which the second begins no earlier."""
+        """Return True if no key lies between two ranges, of which the second begins no earlier."""
         upper, lower = bounds.upper, following.lower
         return upper is None or lower is None or not self.order.is_before(upper, lower)
 

@@ -38,10 +38,10 @@ class InternalIterator(ABC):
     """
 
     stretch: Stretch | None = None
-    """What learns of empty reads."""
+    """Notified of empty reads."""
 
     def note_empty_read(self) -> None:
-        """Note that a read has brought nothing, and let signals and other threads in."""
+        """Note that a read has found no pair, and let signals and other threads in."""
         stretch = self.stretch
         if stretch is None:
             allow_interrupts()
@@ -52,7 +52,7 @@ class InternalIterator(ABC):
         """Return pairs without deletions: there is no other source that they could hide."""
 
     def may_skip(self, unneeded: Unneeded) -> None:  # noqa: B027 - a hint
-        """Until the next call, chunks may lack these entries
+        """Allow chunks to omit these entries until the next call
         (:mod:`lsmkv.engine.table.deletion_run`).
 
         A hint: a source may return them all the same.  Called in the bytewise order only.

@@ -26,9 +26,9 @@ class RangeArguments(TypedDict, total=False):
     start: BytesLike | None
     stop: BytesLike | None
     include_start: bool
-    """Whether the range holds ``start`` itself; True if left out."""
+    """True if the range includes ``start`` itself; True if omitted."""
     include_stop: bool
-    """Whether the range holds ``stop`` itself; False if left out."""
+    """True if the range includes ``stop`` itself; False if omitted."""
     prefix: BytesLike | None
     """Only keys that begin with this; with ``start`` and ``stop``, of those in that range."""
     limit: int | None
@@ -36,7 +36,7 @@ class RangeArguments(TypedDict, total=False):
     verify_checksums: bool
     """Accepted for plyvel's sake: checksums are verified in any case."""
     fill_cache: bool
-    """Whether blocks that are read go into the block cache.  In the bytewise order a scan fills
+    """True if blocks that are read go into the block cache.  In the bytewise order a scan fills
     about a quarter of it, and leaves the rest alone."""
 
 
@@ -76,7 +76,7 @@ def checked_arguments(arguments: IteratorArguments) -> IteratorArguments:
 
 
 def checked_limit(limit: object) -> int:
-    """A limit that is one."""
+    """Check that ``limit`` is a non-negative int, and return it."""
     if not isinstance(limit, int) or isinstance(limit, bool):
         raise TypeError(f"limit must be an int or None, not {type(limit).__name__}")
     if limit < 0:
@@ -213,7 +213,7 @@ class Iterator(BaseIterator, Generic[Entry_co]):
         self._place(self._bounds.upper, at_end=True)
 
     def hide_prefix(self, prefix: bytes, /) -> None:
-        """Show keys without this prefix, which all keys of the range have; targets lack it too.
+        """Show keys without this prefix, which all keys of the range have; targets also lack it.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:

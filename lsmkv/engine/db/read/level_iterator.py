@@ -38,14 +38,14 @@ class BaseLevelIterator(InternalIterator):
     @property
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether no file reaches into the range.  Valid before the first chunk."""
+        """Return True if no file reaches into the range.  Valid before the first chunk."""
 
     def read_pairs(self) -> None:
         """Return pairs without deletions.  Call it before the first chunk."""
         self._reader.form = PAIRS
 
     def may_skip(self, unneeded: Unneeded) -> None:
-        """They are skipped at the beginning of a block, or of a chunk."""
+        """As in the base class; they are skipped at the beginning of a block, or of a chunk."""
         self._reader.unneeded = unneeded
 
 
@@ -75,11 +75,11 @@ class LevelIterator(BaseLevelIterator):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no file reaches into the range."""
+        """Return True if no file reaches into the range."""
         return self._file == len(self._reader.files)
 
     def read_pairs(self) -> None:
-        """The first chunk is that of a whole scan too."""
+        """As in the base class; the first chunk is then as large as that of a whole scan."""
         super().read_pairs()
         self._count = max(self._count, FIRST_CHUNK)
         self._reader.unneeded = Unneeded(None, self._reader.order.is_bytewise)
@@ -181,7 +181,7 @@ class ReverseLevelIterator(BaseLevelIterator):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no file reaches into the range."""
+        """Return True if no file reaches into the range."""
         return self._file == 0
 
     def next_chunk(self) -> list[Any]:

@@ -78,7 +78,7 @@ class LevelReader:
         self._share = share
         self._prefix_hash: i64 = prefix_hash
         self.unneeded = NOTHING
-        """What chunks may lack, as ``InternalIterator.may_skip`` says it."""
+        """Entries that chunks may omit, as ``InternalIterator.may_skip`` defines them."""
         self._ahead: Readahead | None = None  # the blocks of the last read
         self._blocks: i64 = 0  # how many were read
 
@@ -90,11 +90,11 @@ class LevelReader:
         return self._version.file_from(self.level, self.order.of(start.user_key), sequence)
 
     def begins_behind(self, at: i64, bound: Position) -> bool:
-        """Whether all keys of a file lie after a position."""
+        """Return True if all keys of a file lie after a position."""
         return self.order.is_at_or_after(self.files[at].smallest[:-TAG_SIZE], bound)
 
     def ends_before(self, at: i64, bound: Position) -> bool:
-        """Whether all keys of a file lie before a position."""
+        """Return True if all keys of a file lie before a position."""
         return not self.order.is_at_or_after(self.files[at].largest[:-TAG_SIZE], bound)
 
     def block_from(self, table: Table, start: Position) -> i64:
@@ -112,7 +112,7 @@ class LevelReader:
         return self._tables.find(file, self._share is not None)
 
     def rules_out(self, table: Table) -> bool:
-        """Whether the prefix filter of a table says that the table has no key of the range."""
+        """Return True if the prefix filter of a table rules out all keys of the range."""
         prefixes = table.prefix_filter
         if self._prefix_hash < 0 or prefixes is None:
             return False

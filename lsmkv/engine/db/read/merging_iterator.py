@@ -9,7 +9,7 @@ sequences, and among them the highest counts.
 A scan makes it; one thread at a time uses it, and no lock is held.  Left out: a heap.  There are
 only a few sources, and usually one of them has several keys in a row.
 
-Fast paths: a source is asked for its next chunk only when the last one is used up and the pairs
+Fast paths: a source is asked for its next chunk only when the last one is exhausted and the pairs
 before that are fewer than wanted: one at first, then twice as many each time.  So a short scan
 reads little.
 """
@@ -51,7 +51,7 @@ class _Source:
 
     def __init__(self, chunks: InternalIterator, order: KeyOrder, back: bool, age: i64) -> None:
         self.age: i64 = age
-        """How many sources are newer."""
+        """Number of newer sources."""
         self.chunks = chunks
         self._order = order
         self._back = back
@@ -63,12 +63,12 @@ class _Source:
         self._run_at: i64 = 0
         """Index of the next deletion in that run."""
         self.left: i64 = 0
-        """How many entries the buffer has left; a run is one."""
+        """Number of entries left in the buffer; a run counts as one."""
         self.key: Any = None
         """The sort key of the next entry's user key."""
 
     def fill(self) -> bool:
-        """Read the next chunk, once the last one is used up; False if there is none."""
+        """Read the next chunk, once the last one is exhausted; False if there is none."""
         some = self.chunks.next_chunk()
         if not some:
             return False
@@ -78,7 +78,7 @@ class _Source:
         return True
 
     def coming_run(self) -> DeletionRun | None:
-        """The run of deletions that comes next, perhaps after a few deletions that it holds too."""
+        """The next run of deletions, perhaps after a few deletions that it also holds."""
         if self._run is not None or self._back:
             return self._run
         at = self._place
@@ -232,7 +232,7 @@ class MergingIterator(InternalIterator):
 
         The source with the next key gives all pairs before the next key of the second source, and
         is put back into the queue.  That costs one comparison a pair while one source has several
-        keys in a row, and one more for each source that it is moved behind.  It is slow only if a
+        keys in a row, and one more for each source that it is moved past.  It is slow only if a
         dozen sources alternate.
         """
         queue = self._queue
@@ -300,7 +300,7 @@ class MergingIterator(InternalIterator):
         queue[at - 1] = source
 
     def _unneeded_of(self, source: _Source) -> Unneeded:
-        """What the next chunk of a source, the first of the queue, may lack
+        """Return the entries that the next chunk of a source, the first of the queue, may omit
         (:mod:`lsmkv.engine.table.deletion_run`)."""
         queue = self._queue
         at: i64 = 1
@@ -315,7 +315,7 @@ class MergingIterator(InternalIterator):
         return Unneeded(None, True, None if at == 1 else queue[1].key)
 
     def _choose(self, pairs: list[Any]) -> None:
-        """Step over a key that several sources have, and append the pair that counts."""
+        """Step over a key that several sources have, and append its newest pair."""
         queue = self._queue
         key = queue[0].key
         best: tuple[Any, ...] = ()

@@ -1,6 +1,6 @@
 """The writes of a transaction in the order of their keys, for its iterators.
 
-They are in a memtable of the transaction's own, which the merging iterator reads before all sources
+They are in the transaction's own memtable, which the merging iterator reads before all sources
 of the store, and whose sequences number the transaction's operations.  It is made by the first
 iterator: a transaction that iterates over nothing pays nothing for it.
 """

@@ -71,7 +71,7 @@ class RawIterator(BaseIterator):
         super().__init__(store, read, owner, bounds, fill_cache, window)
 
     def valid(self) -> bool:
-        """Whether it is at an entry.  O(1)."""
+        """True if it is at an entry.  O(1)."""
         self._open_scan()
         return self._window.at < len(self._window.pairs)
 

@@ -60,7 +60,7 @@ def look_up(
     LevelDB charges a seek to the first table that a lookup asks, if it asks a second one, even if
     the filter of the first says no.  So lookups of absent keys can rewrite a database that is not
     written to.  Here a file is charged only if a block of it was read or decompressed, the key was
-    not in it, and a block of a second file was read or decompressed too.
+    not in it, and a block of a second file was also read or decompressed.
     """
     sort_key = store.order.of(user_key)
     hashes = KeyHashes(user_key)
@@ -250,8 +250,8 @@ class Reader:
             row_cache.keep(key, value, self._row_cache_limit)
 
     def _is_fourth(self) -> bool:
-        """Whether to keep this Get's value: one Get in four.  The pattern shifts, so that keys that
-        are read in turn all get in."""
+        """Return True if this Get's value should be kept: one Get in four.  The pattern shifts, so
+        that all keys that are read in turn get in."""
         gets: i64 = self.store.counters.gets
         return (gets + (gets >> 3) + (gets >> 8)) & 3 == 0
 

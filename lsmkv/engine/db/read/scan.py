@@ -191,7 +191,7 @@ class Scan(Parts):
     def _watched(
         self, edge: Position | None, bound: Position | None, back: bool
     ) -> InternalIterator:
-        """The pairs between an edge and a bound, but for the empty ranges between them."""
+        """The pairs between an edge and a bound, except the empty ranges between them."""
         self._share = self._cache_share()
         stretch = self._stretch
         if stretch is None or self.own_writes is not None:
@@ -289,7 +289,8 @@ class Scan(Parts):
         )
 
     def _first_chunk(self, size: int) -> int:
-        """How many pairs to read first from a level of ``size`` bytes: its share, one at least."""
+        """Return the number of pairs to read first from a level of ``size`` bytes: its share, at
+        least one."""
         total = self._read.view.version.size
         if size >= total:  # which may be 0; a memtable counts its bytes in another way
             return self._first

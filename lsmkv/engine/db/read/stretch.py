@@ -1,7 +1,7 @@
 """A stretch of a scan without a pair: it becomes an empty range once it is long enough
 (:mod:`lsmkv.engine.db.tree.empty_ranges`).
 
-The iterators of a scan share it, and tell it of each empty read: one that has brought no pair.  It
+The iterators of a scan share it, and report each empty read to it: one that has found no pair.  It
 refers to none of them, so that all are freed as soon as the scan ends.
 """
 
@@ -29,19 +29,20 @@ class Stretch:
     def __init__(self, store: Store, ranges: EmptyRanges, sequence: i64) -> None:
         self._store = store
         self.ranges = ranges
-        """Those of what the scan reads."""
+        """The empty ranges of the view that the scan reads."""
         self.sequence: i64 = sequence
         self._search: list[bytes] | None = None
         self.reads: i64 = 0
-        """Those before the first pair of the chunk that is being read."""
+        """Empty reads before the first pair of the chunk that is being read."""
         self.has_pairs = False
-        """Whether that has a pair: empty reads are then those before the next chunk."""
+        """True if the chunk being read has a pair: empty reads are then those before the next
+        chunk."""
         self.later: i64 = 0
-        """Those after the last pair of that chunk."""
+        """Empty reads after the last pair of that chunk."""
 
     @property
     def is_long(self) -> bool:
-        """Whether the stretch may become a range."""
+        """True if the stretch may become a range."""
         return self._search is not None or self.reads >= self.ranges.shortest
 
     def next_chunk(self) -> None:
@@ -51,7 +52,7 @@ class Stretch:
         self.has_pairs = False
 
     def note_empty_read(self) -> None:
-        """Count it, and let signals and other threads in."""
+        """Count an empty read, and let signals and other threads in."""
         allow_interrupts()
         if self.has_pairs:
             self.later += 1
@@ -64,7 +65,7 @@ class Stretch:
                     self._begin()
 
     def end(self, lower: Position | None, upper: Position | None) -> None:
-        """The stretch, long or not, was between these positions."""
+        """End the stretch, long or not, which lies between these positions."""
         lock = self._store.lock
         if lock.mine():
             return
@@ -75,7 +76,7 @@ class Stretch:
             self._finish(found)
 
     def give_up(self) -> None:
-        """The scan has failed in the middle of it."""
+        """Discard the stretch, since the scan has failed in the middle of it."""
         lock = self._store.lock
         if self._search is not None and not lock.mine():
             with lock.nested, lock.guard:

@@ -25,8 +25,8 @@ _NO_LIMIT: Final = 1 << 60
 
 
 class TransactionIterators:
-    """What the iterators of one transaction share: its writes in order, and the ranges that they
-    have consumed."""
+    """State shared by the iterators of one transaction: its writes in order, and the ranges that
+    they have consumed."""
 
     def __init__(self, store: Store, recorded: bool) -> None:
         """``recorded`` says whether a commit will check the ranges."""
@@ -34,7 +34,7 @@ class TransactionIterators:
         self._writes = OrderedWrites(store.options.comparator, store.order)
         self.ranges = ConsumedRanges(store.order) if recorded else None
         self.over = False
-        """Whether the transaction is over."""
+        """True if the transaction has ended."""
 
     def make(
         self,

@@ -1,7 +1,7 @@
 """A scan that steps over empty ranges, and finds them (:mod:`lsmkv.engine.db.tree.empty_ranges`).
 
-It reads the range of a scan in parts, from one empty range to the next, each with iterators of its
-own.  A long stretch without a pair becomes an empty range.
+It reads the range of a scan in parts, from one empty range to the next, each with its own
+iterators.  A long stretch without a pair becomes an empty range.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lsmkv.engine.format.key_order import KeyOrder, Position
 
 
 class Parts(ABC):
-    """What makes the iterators of a scan."""
+    """Factory of the iterators of a scan."""
 
     @abstractmethod
     def part(
@@ -55,7 +55,7 @@ class WatchedScan(InternalIterator):
         self._stop: Position | None = None  # where it ends
         self._next: EmptyRange | None = None  # the range there, if it is not the scan's bound
         self.part = self._part_from(edge)
-        """What is read now; None at the end."""
+        """The part that is being read; None at the end."""
 
     def next_chunk(self) -> list[Any]:
         """The next pairs."""
@@ -105,7 +105,7 @@ class WatchedScan(InternalIterator):
         return self._parts.part(edge, bound, back, self._stretch)
 
     def _is_before(self, position: Position, other: Position) -> bool:
-        """Whether the scan comes by one position before it comes by another."""
+        """Return True if the scan reaches one position before the other."""
         order = self._order
         return order.is_before(other, position) if self._back else order.is_before(position, other)
 

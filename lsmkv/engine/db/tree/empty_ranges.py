@@ -2,13 +2,13 @@
 
 A scan over deleted keys reads the deletions, and what they hide, each time; at the head of a queue
 that would be more with every entry that is taken.  So a scan that has read for long without
-finding an entry notes the range, and later scans go on behind it.
+finding an entry notes the range, and later scans continue after it.
 
-A range says: nobody who reads at its sequence, or at a later one, sees a key there.  It does not
+A range states: a reader at its sequence, or at a later one, sees no key there.  It does not
 say where the deletions are, so flushes and compactions do not matter to it, and neither do other
 deletions.  A put into it splits it before readers see the put.
 
-A scan reads at the sequence at which it was made, and others write meanwhile.  So it *begins* a
+A scan reads at the sequence at which it was made, while others write.  So it *begins* a
 range while nothing has been written since; puts from then on are noted, and split the range when
 the scan *ends* it.
 
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 MOST: Final = 64
-"""How many ranges are kept: those that saved the most reads."""
+"""Number of ranges that are kept: those that saved the most reads."""
 SHORTEST: Final = 2
 """Empty reads that a range has to save."""
 MOST_PUTS: Final = 10_000
-"""How many puts are noted for one scan; after more, it has found nothing out."""
+"""Number of puts that are noted for one scan; after more, the findings of that scan are discarded.
+"""
 
 
 class EmptyRange:
@@ -49,7 +50,7 @@ class EmptyRange:
         self.sequence: i64 = sequence
         """Readers at this sequence and at later ones see no key of the range."""
         self.reads: i64 = reads
-        """How many reads it saves a scan, about."""
+        """Approximate number of reads that it saves a scan."""
 
 
 class EmptyRanges:
@@ -59,11 +60,11 @@ class EmptyRanges:
     def __init__(self, order: KeyOrder, shortest: i64 = SHORTEST) -> None:
         self._order = order
         self._known: list[EmptyRange] = []  # ascending; between two there may be a key
-        self._searches: list[list[bytes]] = []  # for each, the keys that were put meanwhile
+        self._searches: list[list[bytes]] = []  # for each, the keys that were put since
         self.shortest: i64 = shortest
         """After so many empty reads a scan begins a range; one that saves fewer is forgotten."""
         self.active = False
-        """Whether puts have to be noted."""
+        """True if puts have to be noted."""
 
     def known(self) -> list[EmptyRange]:
         """The ranges, in ascending order."""
@@ -82,7 +83,8 @@ class EmptyRanges:
         return None
 
     def _count_before(self, known: list[EmptyRange], edge: Position | None, back: bool) -> i64:
-        """How many of the ranges end before a position, or with ``back`` begin before it."""
+        """Return the number of ranges that end before a position, or with ``back`` begin before
+        it."""
         low: i64 = 0
         high: i64 = len(known)
         while low < high:
@@ -148,7 +150,7 @@ class EmptyRanges:
         return _trimmed([*before, found, *after])
 
     def _is_empty(self, some: EmptyRange) -> bool:
-        """Whether no key can be in a range."""
+        """Return True if no key can be in a range."""
         lower, upper = some.lower, some.upper
         if lower is None or upper is None:
             return False
@@ -168,7 +170,7 @@ class EmptyRanges:
         """These ranges, without a key in any.
 
         Where keys are put in ascending order, the ranges between them are worth little, and the
-        one behind them is worth what it was.
+        one after them keeps its worth.
         """
         edge = Position(key, after=False)
         at = self._count_before(known, edge, False)
@@ -194,8 +196,8 @@ def _trimmed(known: list[EmptyRange]) -> list[EmptyRange]:
 
 
 def _is_below(end: Position | None, begin: Position | None, order: KeyOrder) -> bool:
-    """Whether a range that ends at one position lies before one that begins at another, with keys
-    between them perhaps."""
+    """Return True if a range that ends at one position lies before one that begins at another;
+    there may be keys between them."""
     return end is not None and begin is not None and order.is_before(end, begin)
 
 

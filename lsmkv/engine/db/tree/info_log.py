@@ -28,7 +28,7 @@ class InfoLog:
     Call order: ``(begin | write)* close``.  The first of them makes the file.
 
     Any thread may call any method, and waits for no other: the thread that writes to the file
-    writes the lines of the others, too.  A LOG that cannot be written is given up, and the store
+    also writes the lines of the others.  A LOG that cannot be written is given up, and the store
     continues without it; on a full disk only the lines that found no space are missing.
     """
 

@@ -24,7 +24,7 @@ class KeyList:
     __slots__ = ("keys", "tagged")
 
     def __init__(self, keys: list[bytes], content: dict[bytes, bytes]) -> None:
-        """``keys`` are those of ``content``, in order, and become this list's own."""
+        """``keys`` are those of ``content``, in order, which this list takes over."""
         self.keys = keys
         self.tagged = [content[key] for key in keys]
         """The newest version of each key, as the memtable has it."""

@@ -1,4 +1,4 @@
-"""What an observed store reports to: the reader, the writer and the scans call it after each call.
+"""The interface of an observer: the reader, the writer and the scans call it after each call.
 
 ``Store.listener`` is None unless an option asks for observation; the observer of ``db/observe``
 derives from :class:`CallListener`.  The engine knows no more of it than this, and an observer
@@ -16,7 +16,7 @@ from lsmkv.engine.format.batch import Operation
 
 
 class CallListener:
-    """Is called in the thread that made the call, once it has succeeded; it holds no lock then.
+    """Called in the thread that made the call, once it has succeeded; it holds no lock.
 
     ``started`` is what :meth:`now` returned when the call began.  What an implementation raises,
     the call raises.
@@ -27,13 +27,14 @@ class CallListener:
         return time.perf_counter_ns()
 
     def got(self, key: bytes, started: int, value: bytes | None) -> None:
-        """A Get has ended, with a value or without."""
+        """Called after a Get, which found a value or None."""
         raise NotImplementedError
 
     def wrote(self, operations: list[Operation], started: int) -> None:
-        """A batch was written, or was left to the call that this one has interrupted."""
+        """Called after a batch was written, or was left to the interrupted call."""
         raise NotImplementedError
 
     def sought(self, key: bytes, started: int, value: bytes | None) -> None:
-        """An iterator has read from a new place on; ``value`` is that of the first entry there."""
+        """Called after an iterator has begun to read at a new place; ``value`` is that of the first
+        entry there."""
         raise NotImplementedError

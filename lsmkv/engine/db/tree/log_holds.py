@@ -1,6 +1,7 @@
 """The logs that iterators over committed batches still need: :class:`LogHolds`.
 
-A log is obsolete once a table has its writes, and is removed then, unless somebody reads on in it.
+A log is obsolete once a table has its writes; it is then removed, unless an iterator still reads
+it.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from lsmkv.engine.format.log_tail import LogTail
 
 @mypyc_attr(native_class=False)  # which allows weak references
 class LogHold:
-    """Where one iterator is: it needs the log of this number, and all later ones."""
+    """The position of one iterator: it needs the log of this number, and all later ones."""
 
     number = 0
     tail: LogTail | None = None
-    """What reads that log; None before the first, and once the store is closed."""
+    """The reader of that log; None before the first, and once the store is closed."""
     holds: LogHolds | None = None
-    """Who knows of it."""
+    """The registry that has it."""
 
     def move(self, number: int, tail: LogTail | None) -> None:
         """Read on in another log."""
@@ -30,7 +31,7 @@ class LogHold:
             self.holds.moved()
 
     def end(self) -> None:
-        """Need no log any more."""
+        """Release all logs."""
         self.tail = None
         if self.holds is not None:
             self.holds.remove(self)
@@ -39,7 +40,7 @@ class LogHold:
 class LogHolds:
     """The holds of one store, each as long as its iterator lives.  Any thread may call any method.
 
-    Fast path: a store that nobody follows has an empty list.
+    Fast path: a store without such iterators has an empty list.
     """
 
     def __init__(self) -> None:
@@ -63,7 +64,8 @@ class LogHolds:
         self._drop(hold)
 
     def move_to(self, others: LogHolds) -> None:
-        """Let others keep the logs: this process writes to the store no more."""
+        """Move the holds to ``others``, which keep the logs: this process no longer writes to the
+        store."""
         for reference in list(self._holds):
             hold = reference()
             if hold is not None:
@@ -81,10 +83,10 @@ class LogHolds:
         return oldest
 
     def moved(self) -> None:
-        """A hold has come or gone, or needs other logs."""
+        """Hook that is called when a hold was added or removed, or needs other logs."""
 
     def close(self) -> None:
-        """Close the logs that are read: the store is closed."""
+        """Drop the readers of the logs: the store is closed."""
         for reference in list(self._holds):
             hold = reference()
             if hold is not None:

@@ -28,13 +28,13 @@ class Manifest:
         self.last_sequence = 0
         self.compact_pointers: dict[int, bytes] = {}
         self.levels: list[dict[int, FileMetaData]] = [{} for _ in range(NUM_LEVELS)]
-        """The files of each level, by number: seven levels, or more in a store of goleveldb's."""
+        """The files of each level, by number: seven levels, or more in a store of goleveldb."""
         self.tail: LogDamage | None = None
         """The bad bytes after the last good record, if there are any."""
         self.end = 0
-        """Where the last good record ends."""
+        """End of the last good record."""
         self.last = -1
-        """Where the last good record starts."""
+        """Start of the last good record."""
         self._seen: set[str] = set()
 
     def apply(self, edit: VersionEdit) -> None:
@@ -69,7 +69,7 @@ class Manifest:
 
     @property
     def complete(self) -> bool:
-        """Whether it had all counters that a MANIFEST must have."""
+        """Return True if it had all counters that a MANIFEST must have."""
         return {"next file number", "log number", "last sequence"} <= self._seen
 
     def check(self, comparator: InternalKeyComparator) -> None:

@@ -64,7 +64,7 @@ _FIRST_CHUNK: Final = 4
 LARGEST_CHUNK: Final = 1024
 """A scan reads at most this many keys while it holds the lock."""
 _BUFFER_LIMIT: Final = 4 * 1024 * 1024
-"""When a memtable exceeds this many bytes, the next write moves the buffered writes and its own
+"""Once a memtable exceeds this many bytes, the next write moves the buffered writes and its own
 into the dict.  So the first read has at most this much, and one batch, to move: 5 ms for 33,000
 puts of 100 bytes, 20 ms for 130,000 deletions; 15 and 65 ms where this is not compiled."""
 _COLUMN_CHUNK: Final = 512
@@ -208,10 +208,10 @@ class MemTable:
             keys = self._sorted.every()
             buffer = self._buffer
         newest = self._newest
-        # A read may enter the buffer meanwhile.  Its lists no longer change.
+        # A read may enter the buffer now.  Its lists no longer change.
         if buffer is not None and buffer.keys:
             tagged = buffer.tagged_values(BytesWriter())
-            if self._order is None and _rise(buffer.keys):  # as keys do that begin with the time
+            if self._order is None and _rise(buffer.keys):  # for example time-prefixed keys
                 yield buffer.keys, tagged
                 return
             newest = dict(zip(buffer.keys, tagged, strict=True))
@@ -259,12 +259,12 @@ class MemTable:
 
     @property
     def keeps_older(self) -> bool:
-        """Whether a key may have more versions than its newest one."""
+        """True if a key may have older versions than its newest one."""
         return bool(self._older.by_key)
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was ever added."""
+        """True if nothing was ever added."""
         buffer = self._buffer
         return (buffer is None or not buffer.keys) and not self._newest and self.applying is None
 
@@ -370,7 +370,7 @@ class MemTable:
     # Fast paths: writes that wait for the first read
 
     def _drain_buffer(self) -> None:
-        """Put the buffered writes where Gets find them; later writes go there at once.
+        """Put the buffered writes where Gets find them; later writes go there directly.
 
         Caller holds the lock.  The buffer is dropped last, so that a Get finds each write in one of
         the two places.  An interrupted call can be done again.
@@ -435,7 +435,7 @@ class MemTable:
 
 
 def _rise(keys: list[bytes]) -> bool:
-    """Whether each key lies after the one before it."""
+    """Return True if each key lies after the one before it."""
     last: bytes | None = None
     for key in keys:
         if last is not None and key <= last:

@@ -1,4 +1,4 @@
-"""How scans read a memtable: a part of :mod:`lsmkv.engine.db.tree.memtable`.
+"""Scans of a memtable: a part of :mod:`lsmkv.engine.db.tree.memtable`.
 
 A scan reads a chunk of keys at a time.  For each key it takes the version that its reader sees: the
 newest one, or one of the older versions, if the newest came after the reader.  The memtable calls

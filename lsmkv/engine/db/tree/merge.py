@@ -4,12 +4,12 @@ Flushes, compactions, ingests and repairs call this, in their own thread and wit
 read everything in their sources once, in order.  (Scans, which may end after a few entries, use
 :mod:`lsmkv.engine.db.read`.)  A source is an iterator over lists of entries in ascending order.  In
 it, all versions of a user key are adjacent, the newest first.  A source is asked for its next list
-only when the last one is used up.
+only when the last one is exhausted.
 
 Left out: a heap, as in a merge of entries one by one.  Each entry would cost several calls.
 
 Fast paths: all entries below the lowest of the sources' last keys are put into one list and sorted
-at once.  Timsort, in C, finds the sorted lists in it, so that this sort is a merge.
+together.  Timsort, in C, finds the sorted lists in it, so that this sort is a merge.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _newest_first(entries: list[Entry], order: KeyOrder) -> list[Entry]:
 
 
 def _is_older(tagged: bytes, other: bytes) -> bool:
-    """Whether one version of a key is older than another, by their tagged values."""
+    """Return True if one version of a key is older than another, by their tagged values."""
     first: i64 = sequence_in(tagged)
     second: i64 = sequence_in(other)
     return first < second or (first == second and tagged[0] < other[0])

@@ -1,9 +1,9 @@
 """The older versions of a memtable's keys: those that newer ones have replaced, while a snapshot or
 an iterator can still see them.
 
-A :class:`~lsmkv.engine.db.tree.memtable.MemTable` has one, besides the newest version of each key,
-and changes it under the store's lock.  Any thread reads it without a lock: the versions of a key
-are a tuple, which is replaced as a whole.
+A :class:`~lsmkv.engine.db.tree.memtable.MemTable` has one, in addition to the newest version of
+each key, and changes it under the store's lock.  Any thread reads it without a lock: the versions
+of a key are a tuple, which is replaced as a whole.
 
 In a user's order, equal keys may differ in their bytes.  The versions of a key are stored under the
 bytes that were written last, and each keeps the bytes that it was written with.
@@ -92,6 +92,6 @@ class OlderVersions:
 
 
 def _any_within(ascending: list[int], first: int, stop: int) -> bool:
-    """Whether one of the numbers is at least ``first`` and less than ``stop``."""
+    """Return True if one of the numbers is at least ``first`` and less than ``stop``."""
     at = bisect_left(ascending, first)
     return at < len(ascending) and ascending[at] < stop

@@ -3,7 +3,7 @@
 Gets charge the tables that they search without success (:mod:`lsmkv.engine.db.read.reader`).  A
 scan has no such misses: it reads each table that overlaps its range.  So one key in about a
 mebibyte that iterators read is sampled.  If two tables cover it, the newer one is charged, and
-merged into the next level once its seeks are used up.  (Source: LevelDB, ``db/db_iter.cc`` and
+merged into the next level once it has no seeks left.  (Source: LevelDB, ``db/db_iter.cc`` and
 ``Version::RecordReadSample`` in ``db/version_set.cc``.)
 """
 

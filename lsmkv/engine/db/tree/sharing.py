@@ -1,6 +1,6 @@
-"""Whom a store tells of its writes: callers that wait for one, and other processes.
+"""The interface by which a store reports its writes to waiting callers and to other processes.
 
-``Store.sharing`` is None until somebody waits, or while the store is not shared.  A class derived
+``Store.sharing`` is None until a caller waits, or while the store is not shared.  A class derived
 from :class:`Sharing` publishes the store to other processes (:mod:`lsmkv.shared`).  The engine
 knows no more of it than this.
 
@@ -32,20 +32,20 @@ class Sharing:
         return ticket
 
     def forget(self, ticket: Ticket) -> None:
-        """Nobody waits for a ticket any more."""
+        """Drop a ticket that no caller waits for any longer."""
         try:
             self._tickets.remove(ticket.lock)
         except ValueError:
             pass  # it has just been released
 
     def attach(self, sequence: int, numbers: frozenset[int]) -> None:
-        """The store has been recovered: its last sequence, and the numbers of its tables.
+        """Attach to a recovered store, with its last sequence and the numbers of its tables.
 
         No other thread knows it yet, and no file was removed.
         """
 
     def begin(self, operations: list[Operation], sequence: int) -> bytes | None:
-        """A batch is about to go into the log, its first operation with that sequence.
+        """Announce a batch that will go into the log, its first operation with that sequence.
 
         Returns the batch's record if it is known, else None.  Called under the writers' lock;
         :meth:`publish` or :meth:`withdraw` follows.
@@ -53,7 +53,7 @@ class Sharing:
         return None
 
     def publish(self, sequence: int) -> None:
-        """Every write up to ``sequence`` happens now, for all threads and processes.
+        """Make every write up to ``sequence`` happen, for all threads and processes.
 
         The log holds it, synced if it asks for that, and the memtable is about to.  Called under
         the store's lock, so that a thread of this process that has seen the new sequence can wait
@@ -66,27 +66,27 @@ class Sharing:
                 lock.release()
 
     def withdraw(self) -> None:
-        """The log does not hold the batch that was begun; another one may get its sequences.
+        """Withdraw the batch that was begun; another one may get its sequences.
 
         Called under the writers' lock.
         """
 
     def installed(self, numbers: frozenset[int]) -> None:
-        """The MANIFEST names a new version, of tables with these numbers, and nothing that the old
-        one needs has been removed.  Called by the thread that commits."""
+        """Publish a new version, of tables with these numbers, that the MANIFEST names; no file
+        that the old one needs has been removed.  Called by the thread that commits."""
 
     def is_leased(self, number: int) -> bool:
-        """Whether another process may need the table of that number, which no version of this
-        process names."""
+        """Return True if another process may need the table of that number, which no version of
+        this process names."""
         return False
 
     def is_log_leased(self, number: int) -> bool:
-        """Whether another process may need the log of that number, which this one does not."""
+        """True if another process may need the log of that number, which this one does not need."""
         return False
 
     def counted(self) -> list[tuple[int, str, list[int]]]:
-        """What each process counts, as ``db/observe/process_words.py`` has it: its id, its role,
-        and its words.  The owner's own comes first; [] if no other process knows the store."""
+        """Return the id, role and counter words of each process (``db/observe/process_words.py``).
+        The owner comes first; [] if no other process knows the store."""
         return []
 
     def leased_names(self) -> list[LeasedName]:
@@ -95,4 +95,4 @@ class Sharing:
         return []
 
     def close(self) -> None:
-        """Nothing is published any more.  The store's lock is still held."""
+        """Stop publishing.  The store's lock is still held."""

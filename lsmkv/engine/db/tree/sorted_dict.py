@@ -32,7 +32,7 @@ _LIST_PAYS_AT: Final = 32
 there are: a search costs a microsecond more in a SortedList than in a list, and a key as much as
 putting it into the list, 0.01 us."""
 _FEW_WRITES: Final = 16
-"""A list of all keys is updated after at most this many writes, and otherwise made again: inserting
+"""A list of all keys is updated after at most this many writes, and otherwise rebuilt: inserting
 a key moves all those after it."""
 
 
@@ -47,10 +47,10 @@ class SortedDict:
         self._order = sort_key(comparator)
         self._sorted: Any = SortedList(key=self._order)
         self._count: i64 = 0
-        """How many keys of the dict, from its first one on, are in order."""
+        """Number of keys of the dict, from its first one on, that are in order."""
         self._changing = False
-        """Whether the order is being changed, or Ctrl-C has interrupted that: the dict is whole,
-        the order is not."""
+        """True if the order is being changed, or Ctrl-C has interrupted that: the dict is intact,
+        but the order is not."""
         self._list: KeyList | None = None
         """The keys in bytewise order, once that pays; None again when many keys are written."""
         self._written: list[bytes] = []

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 _DELAY: Final = 10e-9
 """Seconds a byte by which writes are delayed once level 0 has 8 files."""
 _GROWTH: Final = 4.0
-"""How much longer the delay is with each file more."""
+"""Factor by which each additional file lengthens the delay."""
 
 
 class View:
-    """Where the data is at one moment: memtable, immutable memtable and version.  Immutable.
+    """The places of the data at one moment: memtable, immutable memtable and version.  Immutable.
 
     A reader takes the store's view once and finds everything in it, even if a flush or a compaction
-    moves the data meanwhile.
+    moves the data.
     """
 
     __slots__ = ("delay", "immutable", "memtable", "version")
@@ -86,7 +86,7 @@ class ReadView:
         self.samples: ReadSamples | None = None
         """Counts the pairs that an iterator reads."""
         self.ranges: EmptyRanges | None = None
-        """Where it has nothing, as far as is known; None where it is not what the store shows."""
+        """Ranges known to be empty in this view; None if the store shows another view."""
 
     @property
     def sequence(self) -> int:
@@ -124,17 +124,17 @@ class RangeDrop:
         self.sequence = 0
         """Its sequence: readers at lower ones see the tables."""
         self.view: View | None = None
-        """What they read; None if there are none."""
+        """The view of those readers; None if there are none."""
 
     def covers(self, order: KeyOrder, user_key: bytes) -> bool:
-        """Whether a key lies in the range."""
+        """Return True if a key lies in the range."""
         lower, upper = self.lower, self.upper
         return (lower is None or order.is_at_or_after(user_key, lower)) and (
             upper is None or not order.is_at_or_after(user_key, upper)
         )
 
     def overlaps(self, order: KeyOrder, lower: Position | None, upper: Position | None) -> bool:
-        """Whether the range has a part of another one."""
+        """Return True if the range overlaps another one."""
         return (self.lower is None or upper is None or order.is_before(self.lower, upper)) and (
             lower is None or self.upper is None or order.is_before(lower, self.upper)
         )
@@ -153,7 +153,7 @@ class StateChange:
 
     @property
     def awaited(self) -> bool:
-        """Whether a thread waits for the next change."""
+        """True if a thread waits for the next change."""
         return bool(self._tickets)
 
     def ticket(self) -> Ticket:
@@ -175,8 +175,8 @@ class Store:
 
     ``lock`` guards the view, the sequences and the memtables' order; it is held for a few steps
     only, never across a read or write of a file, nor while waiting.  A thread that waits for a
-    change of state takes a ticket of ``changed``.  Writers exclude each other by a lock of their
-    own (``writer.py``), which is taken first where both are needed.
+    change of state takes a ticket of ``changed``.  Writers exclude each other by their own
+    lock (``writer.py``), which is taken first where both are needed.
     """
 
     def __init__(
@@ -211,16 +211,16 @@ class Store:
         self.drops: list[RangeDrop] = []
         """The dropped tables that readers at older sequences still see, the oldest drop first."""
         self.empty_ranges = EmptyRanges(self.order)
-        """Where scans of the view have found nothing."""
+        """Ranges in which scans of the view have found nothing."""
         self.listener: CallListener | None = None
-        """What each call is reported to, if the store is observed."""
+        """Receives a report of each call, if the store is observed."""
         self.sharing: Sharing | None = None
-        """What publishes the store to other processes, if it is shared."""
+        """Publishes the store to other processes, if it is shared."""
         self.log_holds = LogHolds()
-        """Which logs are read in this process."""
+        """The logs that are read in this process."""
         self.closing = False
         self.forked = False
-        """Whether this is the copy of the store in a forked child."""
+        """True if this is the copy of the store in a forked child."""
 
     def new_memtable(self, log_number: int) -> MemTable:
         """An empty memtable for the writes in that log, under this store's lock."""
@@ -246,11 +246,11 @@ class Store:
         return view
 
     def forget_ranges(self) -> None:
-        """Know of no empty ranges, since other keys come into view.  Caller holds the lock."""
+        """Forget all empty ranges, since other keys come into view.  Caller holds the lock."""
         self.empty_ranges = EmptyRanges(self.order, self.empty_ranges.shortest)
 
     def forget_drops(self) -> None:
-        """Keep no view, and no drop, that no pinned sequence needs.  Caller holds the lock."""
+        """Forget the views and drops that no pinned sequence needs.  Caller holds the lock."""
         if not self.drops:
             return
         pinned = self.pinned.all()
@@ -266,7 +266,7 @@ class Store:
 
     def raise_failure(self, error: OSError) -> NoReturn:
         """Raise the error of a failed read as a typed error, or :class:`ClosedError` if the store
-        was closed meanwhile, which is then the cause."""
+        was closed, which is then the cause."""
         self.open_view()
         raise_typed(error)
 
@@ -279,14 +279,14 @@ class Store:
 
     @property
     def may_lose_tables(self) -> bool:
-        """Whether a writer in another process may remove tables that a view needs."""
+        """True if a writer in another process may remove tables that a view needs."""
         return self.options.read_only and not self.directory.immutable
 
     def read_view(self, sequence: int = MAX_SEQUENCE, fixed: View | None = None) -> ReadView:
         """The view, pinned at the last sequence, or at an older ``sequence`` that the caller keeps
         pinned.  It stays readable until it is released.
 
-        The caller may have kept a ``fixed`` view, too: the store's writer, if it is another
+        The caller may also have kept a ``fixed`` view: the store's writer, if it is another
         process, keeps nothing for that sequence in its later tables.
         """
         lock = self.lock

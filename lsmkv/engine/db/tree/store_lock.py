@@ -2,8 +2,8 @@
 
 The *writers' lock* lets one writer at a time into log and memtable.  The *store's lock*, taken
 inside it, is held for moments, when the view, the sequences or the memtable's order change.  Where
-calls do the background work themselves, the one that does holds the *work lock* meanwhile: outside
-the store's lock, and inside the writers' lock only for an ingest, which blocks all writers.
+calls do the background work themselves, the one that does holds the *work lock* until it ends:
+outside the store's lock, and inside the writers' lock only for an ingest, which blocks all writers.
 
 A signal handler or a finalizer may call the store in the middle of another call of its thread: a
 nested call.  If its own thread holds one of these locks, or is a thread of the store itself, the
@@ -30,8 +30,8 @@ of the writers' lock leaves ``nested`` out: it has its own where it takes that l
 of the store leaves, it does at its next step, or the next writer does.
 
 Two context managers, not one: an interrupt may come before the first instruction of an ``__exit__``
-in Python, so only the interpreter's own may release a lock (``util/threads.py``).  ``nested`` loses
-nothing by an interrupt there: what was left stays due, and the next call does it.
+in Python, so only the interpreter's own may release a lock (``util/threads.py``).  ``nested``
+loses nothing by an interrupt there: what was left stays due, and the next call does it.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class NestedCalls:
 class StoreLock(ThreadLock):
     """The store's lock; it also has the writers' lock, and knows the store's own threads.
 
-    It is taken in this way, except by the holder of the writers' lock, who may leave out the first
-    part::
+    It is taken in this way, except by the holder of the writers' lock, which may leave out the
+    first part::
 
         with lock.nested, lock.guard:
             ...
@@ -87,9 +87,9 @@ class StoreLock(ThreadLock):
         self.directory: Directory | None = None
         """The store's directory, if its calls take a lock, as those of a :class:`MemoryEnv` do."""
         self.watched = False
-        """Whether ``work`` or ``directory`` may be held; if not, callers need not check."""
+        """True if ``work`` or ``directory`` may be held; if not, callers need not check."""
         self.due = False
-        """Whether a nested call has left something to be done."""
+        """True if a nested call has left work to be done."""
         self.finish: Callable[[], None] | None = None
         """Does the writes that nested calls have queued."""
         self.closer: Callable[[], None] | None = None
@@ -99,17 +99,17 @@ class StoreLock(ThreadLock):
 
     @property
     def is_held(self) -> bool:
-        """Whether the calling thread holds one of the two locks."""
+        """True if the calling thread holds one of the two locks."""
         return self.mine() or self.writers.mine()
 
     @property
     def on_own_thread(self) -> bool:
-        """Whether the calling thread is one of the store's."""
+        """True if the calling thread belongs to the store."""
         return bool(self.threads) and get_ident() in self.threads
 
     @property
     def must_not_wait(self) -> bool:
-        """Whether this is a call that must not wait for another one."""
+        """True if this is a call that must not wait for another one."""
         return (
             self.is_held
             or self.on_own_thread

@@ -77,12 +77,12 @@ def _expected_rate(store: Store, files: list[FileMetaData]) -> float | None:
 
 
 def block_cache_bytes(store: Store) -> int:
-    """What the block cache holds, in bytes."""
+    """Return the number of bytes in the block cache."""
     cache = store.options.block_cache
     return 0 if cache is None else cache.usage
 
 
 def memtable_bytes(view: View) -> int:
-    """What the memtables take, in bytes."""
+    """Return the number of bytes that the memtables use."""
     immutable = view.immutable
     return view.memtable.usage + (0 if immutable is None else immutable.usage)

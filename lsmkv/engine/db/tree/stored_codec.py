@@ -1,7 +1,7 @@
-"""Which codec the tables of a store have, so that new tables get the same.
+"""Detection of the codec of a store's tables, so that new tables get the same.
 
 Minecraft's Bedrock edition keeps its worlds in a fork of LevelDB whose readers know Mojang's codecs
-and no other: one table under Snappy, and the game reads nothing of it.  So a store with tables
+and no other: the game cannot read a world with one table under Snappy.  So a store with tables
 under one of Mojang's codecs is written under that codec, unless ``compression`` is given.  Opening
 and repair call this, in the thread that opens, before they write a table.
 """
@@ -19,8 +19,9 @@ from lsmkv.engine.util.compression import MOJANG, NO_COMPRESSION
 _NO_TABLE = (errno.ENOENT, errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
 _NEWEST = 2
 _OLDEST = 2
-"""How many tables are looked at.  If another program has added tables to a world, the game's own
-are the oldest ones.  Two, since a small table may have no block that compression makes smaller."""
+"""Number of the oldest tables that are examined.  If another program has added tables to a world,
+the game's own are the oldest ones.  Two, since a small table may have no block that compression
+makes smaller."""
 
 
 def in_stored_codec(options: Options, directory: Directory, tables: frozenset[int]) -> Options:

@@ -94,7 +94,8 @@ class TableCache:
             table.forget_blocks()
 
     def most_held(self) -> int:
-        """How many tables a reader may hold open: a share of those that may be open at all."""
+        """Return the number of tables that a reader may hold open: a share of those that may be
+        open at all."""
         return min(self._tables.capacity, most_tables()) // _HELD_SHARE
 
     def hold(self, files: list[FileMetaData], fill_cache: bool) -> dict[int, Table]:

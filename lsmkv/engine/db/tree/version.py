@@ -113,7 +113,7 @@ class Version:
         return Version(self.comparator, levels)
 
     def overlaps(self, level: int, begin: bytes | None, end: bytes | None) -> bool:
-        """Whether any file of the level holds a user key in [begin, end]."""
+        """Return True if any file of the level holds a user key in [begin, end]."""
         files = self.levels[level]
         if level == 0 or begin is None:
             return any(self._touches(file, begin, end) for file in files)

@@ -64,7 +64,7 @@ class VersionSet:
         self._applying: tuple[VersionEdit, Version] | None = None
         """The last edit, and the version that it makes."""
         self.unsettled = False
-        """Whether an edit is being written, or an interrupt has come while it was: the MANIFEST may
+        """True if an edit is being written, or an interrupt came while it was: the MANIFEST may
         name its tables or not, and the next record begins a new one."""
         self._leases: list[weakref.ref[set[int]]] = []
         self._lease(self.current)
@@ -73,7 +73,7 @@ class VersionSet:
         """A number that no file ever had.  Any thread may call this."""
         number: int = next(self._free_numbers, 0)
         if number == 0:  # in a hostile directory: no MANIFEST may hold more
-            raise Error("the store has used up its 2^63 file numbers")
+            raise Error("file numbers exhausted: a store has 2^63 of them")
         return number
 
     @property
@@ -91,7 +91,7 @@ class VersionSet:
             self._free_numbers = iter(range(number + 1, MAX_FILE_NUMBER))
 
     def inherit(self, other: VersionSet) -> None:
-        """Know the versions of ``other``, too, which this set replaces."""
+        """Take over the versions of ``other``, which this set replaces."""
         self._leases = other._leases + self._leases
 
     def load(self, manifest: Manifest) -> None:

@@ -34,8 +34,8 @@ class WriteBuffer:
         self.first: i64 = 0
         """The sequence of the first write; each following one has the next sequence."""
         self.overhead: i64 = 0
-        """What LevelDB's arena takes for the operations of the last :meth:`add`, in addition to the
-        bytes of their keys and values."""
+        """Bytes that LevelDB's arena uses for the operations of the last :meth:`add`, in addition
+        to those of their keys and values."""
 
     def add(self, sequence: i64, operations: list[Operation]) -> i64:
         """Append operations, the first of them with ``sequence``; returns the bytes of their keys

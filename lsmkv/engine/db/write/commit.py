@@ -28,13 +28,13 @@ _LARGE: Final = 1 << 20  # bytes of a record, beyond which its buffer is not kep
 
 
 class Commit:
-    """What is being committed: a batch, a publication, or nothing.  A writer has one such object.
+    """The commit in progress: a batch, a publication, or nothing.  A writer has one such object.
 
     An exception such as KeyboardInterrupt may be raised between any two steps of a commit.  So
     :attr:`batch` or :attr:`publication` is set before the first step and cleared after the last,
     and :meth:`settle` completes what was begun or takes it back.  The interrupted writer calls it,
-    and so does the next leader if that was interrupted too; until then nothing else is committed.
-    Log, memtable and sequences therefore never disagree.
+    and so does the next leader if that call was also interrupted; before that, nothing else is
+    committed.  Log, memtable and sequences therefore never disagree.
 
     ===========  =============================  ===================================================
     begun        found                          settled
@@ -80,7 +80,7 @@ class Commit:
         store = self._store
         sequence = store.versions.last_sequence + 1
         if sequence + len(operations) > MAX_SEQUENCE:
-            batch.finish(Error("the store has used up its 2^56 sequence numbers"))
+            batch.finish(Error("sequence numbers exhausted: a store has 2^56 of them"))
             return
         log = self._logs.current
         self._first_sequence = sequence
@@ -190,7 +190,7 @@ class Commit:
         return publication.committed
 
     def settle(self) -> None:
-        """Bring an interrupted commit to its end; nothing happens if there is none."""
+        """Complete an interrupted commit; nothing happens if there is none."""
         publication = self.publication
         if publication is not None:
             if publication.drop is not None:
@@ -227,7 +227,7 @@ class Commit:
             self.batch = None
             return
         if batch.sync:
-            # The interrupt may have come before the sync that the leader owes its followers, too.
+            # The interrupt may also have come before the sync that the leader owes its followers.
             try:
                 self._logs.sync()
             except Error as error:

@@ -28,7 +28,7 @@ class LogRotation:
         self._next: WriteAheadLog | None = None  # made ahead of its use
         self._reuse_prevented: WriteAheadLog | None = None
         self.sync_seconds = 0.0
-        """How long the last sync took."""
+        """Duration of the last sync."""
 
     def sync(self) -> None:
         """Make every record of the current log durable."""

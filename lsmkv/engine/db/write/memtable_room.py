@@ -46,9 +46,9 @@ class MemtableRoom:
         self._mark = self.size // 8
         """Up to this usage a memtable needs no attention: the next one of the table above."""
         self._eighth_full = 0.0
-        """When the memtable was an eighth full."""
+        """The time at which the memtable was an eighth full."""
         self._stalled_since = 0.0
-        """When the write stall under way began (``time.monotonic``); 0.0 if there is none."""
+        """Start of the current write stall (``time.monotonic``); 0.0 if there is none."""
 
     @property
     def stalled_seconds(self) -> float:
@@ -57,7 +57,7 @@ class MemtableRoom:
         return time.monotonic() - since if since > 0 else 0.0
 
     def is_there(self) -> bool:
-        """Whether a batch can be written now without any wait."""
+        """Return True if a batch can be written now without any wait."""
         view = self._store.view
         return (
             view is not None
@@ -174,7 +174,7 @@ class MemtableRoom:
         self._background.wait_for_flush()
 
     def _must_stall(self, view: View) -> bool:
-        """Whether a full memtable of this view cannot be exchanged yet."""
+        """Return True if a full memtable of this view cannot be replaced yet."""
         return view.immutable is not None or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER
 
     def _pass_mark(self, usage: int) -> None:

@@ -1,7 +1,7 @@
 """UnchangedKeys: the condition of a write that depends on keys which were read just before.
 
 A transaction keeps its sequence pinned, and its check may look into tables
-(``handles/transaction.py``).  This is the cheap way for a read and a write in one breath: nothing
+(``handles/transaction.py``).  This is the cheap way for a read and a write in one step: nothing
 is pinned, and the memtables must have all that came after the sequence.  A table that has appeared
 since counts as a change.
 """
@@ -14,7 +14,7 @@ from lsmkv.engine.format.keys import MAX_SEQUENCE, sequence_in
 
 
 class UnchangedKeys:
-    """That none of some keys was written after a sequence."""
+    """The condition that none of some keys was written after a sequence."""
 
     def __init__(self, store: Store, sequence: int, keys: list[bytes]) -> None:
         self._store = store

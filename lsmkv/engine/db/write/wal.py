@@ -32,7 +32,7 @@ class WriteAheadLog(LogWriter):
 
     @property
     def visible_end(self) -> int:
-        """Where the last record ends that readers see: before one whose sync has failed."""
+        """The end of the last record that readers see: before one whose sync has failed."""
         return self.end if self._hidden_from < 0 else self._hidden_from
 
     def hide_from(self, offset: int) -> None:
@@ -42,7 +42,7 @@ class WriteAheadLog(LogWriter):
 
     @property
     def mapped(self) -> bool:
-        """Whether the file is mapped into memory."""
+        """True if the file is mapped into memory."""
         return self._file.mapped
 
     def append(self, record: bytes) -> None:

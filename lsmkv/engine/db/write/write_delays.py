@@ -1,4 +1,4 @@
-"""Delays of writers, after their write: so that background work keeps up, and readers get on."""
+"""Delays of writers, after their write, for background work to keep up and readers to go on."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class WriteDelays:
         self._store = store
         self._full_usage: int = store.options.write_buffer_size
         self._debt = DelayDebt(_LONGEST_DELAY)
-        """What writes owe that are delayed."""
+        """Delays that writers still owe."""
         self._turn_ends = 0.0
-        """When writers give way to readers again."""
+        """The time at which writers give way to readers again."""
         self._reads_before: i64 = 0
-        """How many block reads had ended when they did last."""
+        """Number of block reads that had ended when writers last gave way."""
 
     def after_write(self, operations: list[Operation]) -> None:
         """Delay the writer of a batch, if level 0 has many files or two memtables are filling."""
@@ -52,7 +52,7 @@ class WriteDelays:
 
         Before level 0 has 12 files and writes stop, the delay of a byte grows with these files and
         with the memtable, which will be one.  Before the memtable is full and writes wait for the
-        flush of the one before, the delay of a small batch grows too.  So writes become as slow as
+        flush of the one before, the delay of a small batch also grows.  So writes become as slow as
         flushes and compactions are, with a delay that is never much longer than that of the write
         before.
         """

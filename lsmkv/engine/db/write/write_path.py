@@ -1,4 +1,4 @@
-"""What a handle writes through: the store's own writer, or one in another process."""
+"""The interface through which a handle writes: to the store's own writer, or to another process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class WritePath:
 
     @property
     def log_is_mapped(self) -> bool:
-        """Whether the current log is mapped into memory."""
+        """True if the current log is mapped into memory."""
         raise NotImplementedError
 
     def write(
@@ -31,8 +31,8 @@ class WritePath:
         table has appeared since, :class:`~lsmkv.errors.ConflictError`.
 
         It is for a caller that has read the keys just now, after it has asked for this object and
-        then for the sequence, and that can read them again.  Cost: a lookup of each key in memory,
-        besides one write.
+        then for the sequence, and that can read them again.  Cost: one write, and a lookup of
+        each key in memory.
         """
         raise NotImplementedError
 

@@ -39,7 +39,7 @@ class PendingWrite:
         self.members: list[PendingWrite] | None = None
         """The batches of a group, in their order; None for a single batch."""
         self.nested = False
-        """Whether no writer waits for it: a nested call has left it."""
+        """True if no writer waits for it: a nested call has left it."""
         self._turn: Any = None  # a lock, once its writer waits
 
     def finish(self, error: BaseException | None = None) -> None:
@@ -123,8 +123,8 @@ class WriteQueue:
     def delay_commit(self, own: PendingWrite, seconds: float) -> None:
         """Wait for the writers of the last sync to queue again, so that all share the next sync.
 
-        Most of them come back at once.  Without the delay the first one would be synced alone, and
-        all others would wait for that sync.  A single writer is not delayed.  Caller holds the
+        Most of them come back immediately.  Without the delay the first one would be synced alone,
+        and all others would wait for that sync.  A single writer is not delayed.  Caller holds the
         writers' lock.
         """
         if self._count(own) >= self._writers:

@@ -14,7 +14,7 @@ delay        a write that background work cannot keep up with is delayed    ``wr
 
 The leader holds the writers' lock.  It owns the log, the sequences and the content of the memtable;
 the store's lock is taken inside it, and only for the moments in which readers are to see something
-new.  A nested call, a signal handler's say, leaves its batch in the queue (``store_lock.py``).
+new.  A nested call, as by a signal handler, leaves its batch in the queue (``store_lock.py``).
 The log files are for ``log_rotation.py``.  (Source: LevelDB, ``DBImpl::Write``.)
 """
 
@@ -65,7 +65,7 @@ class Writer(WritePath):
         """Thread of each ingest under way, and a lock that is held until its end."""
         self._closed = False
         self.successor: Callable[[], WritePath] | None = None
-        """Returns what writes after :meth:`close`, of a store that another process goes on with."""
+        """Returns the writer to use after :meth:`close`, if another process takes over."""
         comparator = store.comparator.user_comparator
         self._probe = None if equal_means_identical(comparator) else comparator.compare
 
@@ -173,7 +173,7 @@ class Writer(WritePath):
     # Beyond the tour: nested calls, a store that was handed over, and the other calls of a store
 
     def _must_not_wait(self, contended: bool) -> bool:
-        """Whether this is a nested call that must not wait for the locks: a cheap look first."""
+        """True if this is a nested call that must not wait for the locks: a cheap look first."""
         lock = self._store.lock
         return (
             contended
@@ -194,7 +194,7 @@ class Writer(WritePath):
         writer.write(list(pending.operations), pending.sync)
 
     def _next_writer(self, error: ClosedError) -> WritePath:
-        """What writes since this writer was closed; raises the error if nothing does."""
+        """Return the path for writes after this one was closed, or raise the error."""
         if self.successor is None:
             raise error
         return self.successor()
@@ -242,12 +242,12 @@ class Writer(WritePath):
 
     @property
     def probes_keys(self) -> bool:
-        """Whether :meth:`write` looks at the keys of a batch before the log has it."""
+        """True if :meth:`write` looks at the keys of a batch before it is in the log."""
         return self._probe is not None
 
     @property
     def log_is_mapped(self) -> bool:
-        """Whether the current log is mapped into memory."""
+        """True if the current log is mapped into memory."""
         return self._logs.current.mapped
 
     def sync(self) -> None:
@@ -348,7 +348,7 @@ class Writer(WritePath):
             return self._commit.drop(drop)
 
     def is_ingesting(self) -> bool:
-        """Whether this thread runs an ingest, whose ``progress`` then makes the call."""
+        """True if this thread runs an ingest, whose ``progress`` then makes the call."""
         own = get_ident()
         return any(thread == own and under_way.locked() for thread, under_way in list(self.ingests))
 

@@ -809,7 +809,7 @@ def test_a_file_that_changes_meanwhile() -> None:
                     directory.rename("other", "1")
 
         write_table(env, "/other", some(50, 60))
-        with pytest.raises(lsmkv.CorruptionError, match="changed meanwhile"):
+        with pytest.raises(lsmkv.CorruptionError, match="modified during the ingest"):
             db.ingest(paths, progress=progress)
         assert dict(db) == {}
 

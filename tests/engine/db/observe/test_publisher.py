@@ -297,7 +297,7 @@ def test_a_store_in_memory_publishes_where_only_its_env_looks() -> None:
 def test_read_only_does_not_publish(path: Path) -> None:
     DB(path, create_if_missing=True).close()
     before = contents(str(path))
-    with pytest.raises(ValueError, match="read_only does not"):
+    with pytest.raises(ValueError, match="cannot be combined with read_only"):
         DB(path, read_only=True, publish_stats=True)
     assert contents(str(path)) == before
 

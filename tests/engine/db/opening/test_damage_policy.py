@@ -128,7 +128,7 @@ STORES: dict[str, tuple[Callable[[], FaultyEnv], str]] = {
     ),
     "TOO_DEEP": (too_deep, "level 7"),
     "TABLE_MISSING": (lambda: without(FileType.TABLE), "/000006.ldb: the table is missing$"),
-    "LOG_MISSING": (log_missing, r"/\d+.log: the log is missing, and writes with it$"),
+    "LOG_MISSING": (log_missing, r"/\d+.log: the log is missing, and so are its writes$"),
     "NO_LOG": (
         lambda: without(FileType.LOG),
         r"\d+.log is missing: writes that no table holds are lost$",
