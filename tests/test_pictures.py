@@ -208,7 +208,7 @@ def test_the_drawings_of_how_it_works_are_those_that_the_script_makes() -> None:
     assert sorted(made) == sorted(path.stem for path in (PICTURES / "how").glob("*.svg"))
     for name, draw in made.items():
         assert (PICTURES / "how" / f"{name}.svg").read_text(encoding="utf-8") == draw()
-        page = "processes" if name == "handing_over" else name
+        page = {"handing_over": "processes", "recovery": "durability"}.get(name, name)
         text = (DOCS / "how" / f"{page}.md").read_text(encoding="utf-8")
         assert f"](../pictures/how/{name}.svg)" in text
 

@@ -108,7 +108,7 @@ def test_the_page_names_things(page: str) -> None:
 
 
 def test_the_pages_on_how_it_works_name_things() -> None:
-    assert len(HOW) == 9
+    assert len(HOW) == 7
     assert sum(len(quoted(page)) for page in HOW.values()) > 40
 
 

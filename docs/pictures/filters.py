@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from demo_figures import measured, per_get
 from drawing import HERE, MARGIN, WIDTH, bar, card, text
 
 LAYOUTS = {
@@ -23,17 +24,6 @@ KINDS = {"absent": "A key that is not there", "present": "A key that is there"}
 _BARS_AT = 144
 _LONGEST = WIDTH - MARGIN - 52 - _BARS_AT
 _ROW = 25
-
-
-def measured(figures: dict[str, Any], layout: str) -> dict[str, Any]:
-    """The figures of one store before it was compacted."""
-    (found,) = [one for one in figures["as_loaded"] if one["layout"] == layout]
-    return dict(found)
-
-
-def per_get(figures: dict[str, Any], layout: str, kind: str) -> float:
-    """Data blocks that a Get read from files, on average."""
-    return float(measured(figures, layout)[kind]["blocks_per_get"])
 
 
 def shown(blocks: float) -> str:

@@ -16,9 +16,9 @@ from typing import Any
 import lsmkv
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from demo_figures import measured, per_get
 from drawing import BOXES, MARGIN, box, card, image, publish, text
 from explain import KEYS, fill, key
-from filters import measured, per_get
 
 WIDTH, HEIGHT = 560, 282
 SECONDS = 10

@@ -1,4 +1,4 @@
-"""docs/course/way.md and lab 13's page: what they show is run, and prints that."""
+"""One student's way in docs/course/class.md, and lab 13's page: they show what comes out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lsmkv.course.labs.registry import LABS, find
 from lsmkv.course.store.shell import COMMANDS, Shell
 
 DOCS = Path(__file__).parents[2] / "docs" / "course"
-WAY = (DOCS / "way.md").read_text(encoding="utf-8")
+WAY = (DOCS / "class.md").read_text(encoding="utf-8").partition("\n## One student's way\n")[2]
 STEPS = re.findall(r"(?ms)^<!-- (.*?) -->$|^```console\n(.*?)^```$", WAY)
 """What the student writes, and what the console shows, in order."""
 

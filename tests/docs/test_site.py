@@ -168,7 +168,7 @@ def test_no_page_loads_anything_from_elsewhere(site: Path, pages: dict[Path, Pag
 
 def test_the_search_works_in_a_folder_too(site: Path, pages: dict[Path, Page]) -> None:
     index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
-    assert '"location":"guides/ranges.html' in index
+    assert '"location":"guides/embedding.html' in index
     assert '"location":"source/lsmkv' not in index
     assert any(url.endswith("iframe-worker/shim.js") for url in pages[site / "index.html"].loads)
 
@@ -184,9 +184,9 @@ def test_the_search_works_in_a_folder_too(site: Path, pages: dict[Path, Page]) -
         ("django", "guides/workers.html"),
         ("gunicorn", "guides/workers.html"),
         ("celery", "guides/workers.html"),
-        ("cache size", "guides/sizing.html"),
-        ("memory", "guides/sizing.html"),
-        ("descriptors", "guides/sizing.html"),
+        ("cache size", "guides/tuning.html"),
+        ("memory", "guides/tuning.html"),
+        ("descriptors", "guides/tuning.html"),
     ],
 )
 def test_the_search_index_has_what_is_looked_for(site: Path, words: str, page: str) -> None:
@@ -250,7 +250,7 @@ def test_symbols_lead_to_their_lines(site: Path, pages: dict[Path, Page]) -> Non
     assert found is not None
     line = (ROOT / found[1]).read_text(encoding="utf-8").splitlines()[int(found[2]) - 1]
     assert line.lstrip().startswith("def put(")
-    for name in ("tour", "glossary", "how/write", "how/recovery"):
+    for name in ("tour", "glossary", "how/write", "how/durability"):
         symbols = [url for url in pages[site / f"{name}.html"].links if "source/lsmkv" in url]
         assert len(symbols) > 2, name
 

@@ -1,4 +1,4 @@
-"""docs/guides/sizing.md: its table is what the script measured, and agrees with its arithmetic."""
+"""docs/guides/tuning.md: its table is what the script measured, and agrees with its arithmetic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sizing
 
 import lsmkv
 
-PAGE = Path(__file__).parents[2] / "docs" / "guides" / "sizing.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "tuning.md"
 EMPTY = f"# Page\n\n{page_parts.BEGIN}\n{page_parts.END}\n\nThe end.\n"
 
 

@@ -1,4 +1,4 @@
-"""The measured table of docs/guides/sizing.md: ``python sizing.py PAGE``.
+"""The measured table of docs/guides/tuning.md: ``python sizing.py PAGE``.
 
 A store of equal entries, of which one in ten is read again and again, is read with block caches of
 several sizes, each in a process of its own.  The table says how many Gets needed no read from a
@@ -158,7 +158,7 @@ def with_table(text: str, lines: list[str]) -> str:
 
 
 def sizing(
-    page: Annotated[str, typer.Argument(metavar="PAGE", help="docs/guides/sizing.md.")],
+    page: Annotated[str, typer.Argument(metavar="PAGE", help="docs/guides/tuning.md.")],
 ) -> None:
     """Measure, and write the table into the page."""
     rows, memtables = measure(ENTRIES, [cache * _MIB for cache in CACHES], 32 * _MIB)
