@@ -73,7 +73,7 @@ class LsmkvCache:
         return [key for key in keys if self.delete(key)]
 
     def has(self, key: str) -> bool:
-        """Whether ``key`` is there."""
+        """True if ``key`` is there."""
         return key in self.cache
 
     def clear(self) -> bool:

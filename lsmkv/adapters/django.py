@@ -168,7 +168,7 @@ class LsmkvCache(BaseCache):  # type: ignore[misc]
         return self._cache.delete(self._key(key, version))
 
     def has_key(self, key: Any, version: int | None = None) -> bool:
-        """Whether ``key`` is there."""
+        """True if ``key`` is there."""
         return self._key(key, version) in self._cache
 
     def incr(

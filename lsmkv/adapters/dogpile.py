@@ -113,7 +113,7 @@ class Mutex:
             lease.release()
 
     def locked(self) -> bool:
-        """Whether somebody holds it."""
+        """True if the lock is held."""
         with deferred:
             lease = self._cache._lease(b"dogpile", self._key, timeout=0)
             if lease is not None:

@@ -1,4 +1,4 @@
-"""What one call changes, as one atomic batch: :class:`Step`, and :class:`Steps`, which runs them.
+"""Atomic batches of one call's changes: :class:`Step`, and :class:`Steps`, which runs them.
 
 A step reads, collects writes, and commits.  In a store of several processes the commit raises
 :class:`~lsmkv.errors.ConflictError` if another process has written a key that the step has read,
@@ -58,9 +58,9 @@ class Step:
         self.reads: list[bytes] = []
         """The keys that :meth:`get` was called with."""
         self.operations: list[Operation] = []
-        """What is to be written."""
+        """The operations to write."""
         self.changed = False
-        """Whether there is anything to commit."""
+        """True if there is anything to commit."""
         self.count = 0
         """Entries that the step adds."""
         self.size = 0
@@ -81,7 +81,7 @@ class Step:
 
     @property
     def keeps_values(self) -> bool:
-        """Whether a value beside a head that goes is left for :mod:`lsmkv.cache.front`."""
+        """True if the value beside a removed head is left for :mod:`lsmkv.cache.front`."""
         return self._steps.keeps_values
 
     def position(self, now: float) -> bytes:

@@ -208,7 +208,7 @@ class Cache(LeasedCache):
     def _end_of_all(
         self, last: bool, expire_time: bool = False, tag: bool = False, removes: bool = False
     ) -> Any:
-        """What :meth:`peekitem` returns; it is removed in the same step if ``removes``."""
+        """Return what :meth:`peekitem` returns; ``removes``: remove it in the same step."""
 
         def find(step: Step) -> Any:
             found = None

@@ -1,4 +1,4 @@
-"""How values become bytes, and bytes values: :class:`DefaultCodec` and :class:`PickleCodec`.
+"""Encoding of values as bytes: :class:`DefaultCodec` and :class:`PickleCodec`.
 
 A cache calls a codec for each value that it stores and for each that it returns.  What it reads may
 have been written by anybody who can write to the directory, so a codec trusts no byte: ``decode``
@@ -80,7 +80,7 @@ _PURPOSE: Final = b"lsmkv.PickleCodec\0"
 
 
 class Codec(Protocol):
-    """What turns the values of a cache into bytes, and back.
+    """Converts the values of a cache to bytes, and back.
 
     ``decode(encode(value))`` equals ``value`` and has its type.
 
@@ -269,7 +269,7 @@ class PickleCodec:
 
     @property
     def signs(self) -> bool:
-        """Whether values are signed, and those that are not are refused."""
+        """True if values are signed, and unsigned ones are refused."""
         return self._key is not None
 
     def encode(self, value: Any) -> bytes:
@@ -388,7 +388,7 @@ def _int_bytes(value: int) -> bytes:
 
 
 def _refusal(value: Any, types: dict[type, ValueType]) -> UnsupportedValueError:
-    """Why a value is refused: its first part that the codec does not take."""
+    """Return the error for a refused value, which names the first part that is refused."""
     found = _find(value, "value", MOST_DEPTH, types)
     assert found is not None
     part, where, is_deep = found
@@ -546,7 +546,7 @@ def _nested(at: int) -> CorruptionError:
 
 
 def _span(data: bytes, at: int) -> tuple[int, int]:
-    """Where an item's data begin and end."""
+    """Return the begin and the end of an item's data."""
     size, begin = decode_varint32(data, at)
     if size > len(data) - begin:
         raise _early(len(data))

@@ -60,7 +60,7 @@ def remove_numbers(step: Step, numbers: list[bytes], indexed: list[bytes]) -> in
 
 
 class Removed(NamedTuple):
-    """What a step has done at the beginning of an index."""
+    """The work of a step at the beginning of an index."""
 
     removed: int
     looked: int
@@ -119,7 +119,7 @@ def evict_first(
 
 
 def first_expiry(steps: Steps) -> float:
-    """When the first entry expires, in seconds; infinity if none does."""
+    """The earliest expiration time, in seconds; infinity if no entry expires."""
     for key in steps.db.iterator(prefix=EXPIRY, include_value=False, limit=1):
         micro = int.from_bytes(key[1 : 1 + POSITION_SIZE], "big")
         return micro / 1e6

@@ -1,4 +1,4 @@
-"""What a step does to an entry: :func:`put`, :func:`remove` and others.
+"""Operations of a step on an entry: :func:`put`, :func:`remove` and others.
 
 An entry is its head, its key in the order of storing, and one key in each index; its chunks, if its
 value is large, or its value beside the head.  These functions keep all of them in step, and count.

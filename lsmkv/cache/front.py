@@ -64,7 +64,7 @@ class Front:
         return evicted
 
     def has_values(self) -> bool:
-        """Whether there are values beside heads, which are not deleted one by one."""
+        """True if there are values beside heads, which are not deleted one by one."""
         if not self._steps.keeps_values:
             return False
         scan = self._steps.db.iterator(prefix=VALUE, include_value=False, limit=1)

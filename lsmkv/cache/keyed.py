@@ -37,11 +37,11 @@ from lsmkv.engine.util.signals import deferred
 _AHEAD: Final = 1.0
 """Seconds that an entry may be ahead of the clock, which callers ask one after the other."""
 _Releases = list[Callable[[], None]]
-"""What ends the leases on the numbers of large values, once they are published."""
+"""Calls that end the leases on the numbers of large values, once they are published."""
 _DATA = START.size
-"""Where the value of a plain head begins."""
+"""The offset of a plain head's value."""
 _VALUE_NUMBER = _DATA + 8
-"""Where such a head has the number of a value beside it."""
+"""The offset, in such a head, of the number of a value beside it."""
 
 
 @described
@@ -125,7 +125,7 @@ class KeyedCache(OpenCache):
         return _as_stored_at(head, now)
 
     def _with(self, value: Any, head: Head, expire_time: bool, tag: bool) -> Any:
-        """What is returned of an entry, or of a key and its value."""
+        """Shape the result for an entry, or for a key and its value."""
         if not (expire_time or tag):
             return value
         shown = None if head.tag is None or not tag else decode_key(head.tag, self._codec)
@@ -183,7 +183,7 @@ class KeyedCache(OpenCache):
         return value
 
     def __contains__(self, key: object) -> bool:
-        """Whether there is an entry that has not expired.  Costs as much as a Get."""
+        """True if there is an entry that has not expired.  Costs as much as a Get."""
         try:
             data = self._get(head_key(key, self._codec))
             if not data:
@@ -477,7 +477,7 @@ def live(step: Step, name: bytes, now: float) -> tuple[bytes, Head] | None:
 
 
 def nothing(default: Any, expire_time: bool, tag: bool) -> Any:
-    """What is returned where there is no entry."""
+    """Shape the result for a missing entry."""
     if expire_time and tag:
         return default, None, None
     return (default, None) if expire_time or tag else default

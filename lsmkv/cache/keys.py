@@ -75,7 +75,7 @@ _FLOAT: Final = struct.Struct(">d")
 _WORD: Final = struct.Struct(">Q")
 
 HEAD_STR: Final = HEAD + bytes([_STR])
-"""What the names of entries begin with whose keys are str."""
+"""The prefix of the names of entries whose keys are str."""
 _HEAD_BYTES: Final = HEAD + bytes([_BYTES])
 HEAD_NUMBER: Final = HEAD + bytes([_NUMBER])
 """The same of numbers: an int of 64 bits follows in 8 bytes, and 8 more in a float."""
@@ -136,7 +136,7 @@ def expiry_key(expiry: float, number: bytes) -> bytes:
 
 
 def tag_prefix(tag: bytes) -> bytes:
-    """What the names of entries with a tag begin with; ``tag`` is encoded."""
+    """The prefix of the names of entries with a tag; ``tag`` is encoded."""
     return TAG + len(tag).to_bytes(2, "big") + tag
 
 

@@ -1,4 +1,4 @@
-"""What a cache does under leases with names: :class:`LeasedCache`, and :class:`Flights`.
+"""Work of a cache under named leases: :class:`LeasedCache`, and :class:`Flights`.
 
 The leases are those of the store (``engine/db/handles/named_leases.py``): its owner grants them in
 the order of arrival, across threads and processes, and they end with the process that holds them.
@@ -147,7 +147,7 @@ def surely(release: Callable[[], T]) -> T:
 
 
 def outlasted(limit: float | None) -> ConflictError:
-    """What a transaction raises that has ended too late."""
+    """Return the error of a transaction that has exceeded its limit."""
     return ConflictError(
         f"a transaction has lasted for longer than its limit of {limit} seconds: others may"
         " have been in theirs meanwhile"
@@ -155,7 +155,7 @@ def outlasted(limit: float | None) -> ConflictError:
 
 
 def timed_out(kind: bytes, key: Any, timeout: float | None) -> IOError:
-    """What is raised by a caller that has waited for long enough."""
+    """Return the error of a wait that has timed out."""
     return IOError(errno.ETIMEDOUT, f"waited {timeout} seconds for {_label(kind, key)}")
 
 
@@ -165,7 +165,7 @@ _short.maxtuple = 12
 
 
 def _label(kind: bytes, key: Any) -> str:
-    """What messages call a lease; whatever the ``repr`` of a key does."""
+    """Return the name of a lease for messages; it does not raise if the ``repr`` of a key does."""
     return kind.decode() if key is None else f"{kind.decode()} {_short.repr(key)}"
 
 
@@ -190,7 +190,7 @@ class Flights:
         self._locks: dict[tuple[Any, Any], tuple[asyncio.Lock, int]] = {}  # by loop and key
 
     def call(self, key: Any, find: Callable[[], Any], compute: Callable[[], Any]) -> Any:
-        """What ``find`` finds once it is this caller's turn, or else what ``compute`` returns."""
+        """Return the result of ``find`` once it is this caller's turn, or else of ``compute``."""
         with self._opened()._holding(_MEMOIZE, key, None, self._timeout):
             result = find()
             return compute() if result is MISSING else result

@@ -24,7 +24,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 MISSING: Final = object()
-"""What a cache returns for an entry that is not there."""
+"""The result of a cache for a missing entry."""
 
 
 class Memoized(Protocol, Generic[P, R_co]):
@@ -52,7 +52,7 @@ class Memoized(Protocol, Generic[P, R_co]):
 
 
 class Stores(Protocol):
-    """What the results are stored in."""
+    """The interface of a store of results."""
 
     def get(self, key: Any, default: Any = None) -> Any: ...
 
@@ -92,7 +92,7 @@ class TakesTurns(Protocol):
 def key_maker(
     function: Callable[P, Any], name: str | None, typed: bool, ignore: Collection[int | str]
 ) -> Callable[P, tuple[Any, ...]]:
-    """What makes the keys of a function's results.
+    """Return a function that makes the keys of a function's results.
 
     A key is the function's name; a tuple of the arguments by position; a tuple of pairs of the
     others, in the order of their names; and with ``typed`` a tuple of the names of their types.

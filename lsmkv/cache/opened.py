@@ -1,4 +1,4 @@
-"""What a cache has besides its entries: :class:`OpenCache`, of which ``Cache`` is a subclass.
+"""A cache without operations on entries: :class:`OpenCache`, of which ``Cache`` is a subclass.
 
 It opens and closes the store, has the settings and the counters, and sees after each write to
 entries that have expired, to the limit, and to the space on disk.
@@ -43,7 +43,7 @@ from lsmkv.engine.options import OptionArguments
 from lsmkv.shared.shared_db import SharedDB
 
 Eviction = Literal["least-recently-used", "least-recently-stored", "least-frequently-used", "none"]
-"""Which entries a full cache removes first."""
+"""The entries that a full cache removes first."""
 OnError = Literal["raise", "skip"]
 
 _UNSET: Final = object()
@@ -227,7 +227,7 @@ class OpenCache:
 
     @property
     def codec(self) -> Codec:
-        """What turns values into bytes."""
+        """The codec that converts values to bytes."""
         return self._codec
 
     @property
@@ -237,7 +237,7 @@ class OpenCache:
 
     @property
     def eviction_policy(self) -> str:
-        """Which entries are evicted first."""
+        """The policy that selects the entries to evict first."""
         return self._settings.eviction_policy
 
     @property
@@ -354,7 +354,7 @@ class OpenCache:
         return totals.hits, totals.misses
 
     def check(self, fix: bool = False, retry: bool = False) -> list[str]:
-        """What is wrong with the entries, indexes and counters, one sentence each.
+        """Return the faults of the entries, indexes and counters, one sentence each.
 
         With ``fix`` it is also put right: damaged entries are removed, and indexes are written
         again.  No process may write to the cache meanwhile.  Cost: a read of everything.
@@ -458,7 +458,7 @@ class OpenCache:
 
     @property
     def closed(self) -> bool:
-        """Whether :meth:`close` was called."""
+        """True once :meth:`close` was called."""
         return self._closed
 
     def close(self) -> None:

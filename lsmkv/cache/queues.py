@@ -113,7 +113,7 @@ def queue_of(name: bytes) -> tuple[bytes, bytes] | None:
 
 
 def is_within(at: bytes, bounds: bytes) -> bool:
-    """Whether an entry is within a queue's bounds."""
+    """True if an entry is within a queue's bounds."""
     front, back = _parts(bounds, len(at))
     return front <= at <= back
 

@@ -1,4 +1,4 @@
-"""Which entries were read lately: :class:`Recency`, in memory until a batch is worth writing.
+"""Recent reads of entries: :class:`Recency`, in memory until a batch is worth writing.
 
 A read notes the entry, which costs no write.  Every so often the notes become one step.  With
 ``"least-recently-used"`` it marks the entries as read (:func:`lsmkv.cache.culling.evict_first`).

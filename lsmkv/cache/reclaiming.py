@@ -109,7 +109,7 @@ class Reclaiming:
             self._done.release()
 
     def _make_room(self) -> None:
-        """What costs least first."""
+        """Free disk space, the cheapest way first."""
         if self._front.has_values():
             self._front.advance()
             if self._above(_MOST_LEFT) > 0:

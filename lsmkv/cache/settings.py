@@ -1,4 +1,4 @@
-"""What a cache is set to: :class:`Settings`, which the store keeps."""
+"""Settings of a cache: :class:`Settings`, which the store keeps."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Settings:
 
 
 def _has_entries(db: DB) -> bool:
-    """Whether a store has entries of a cache, though a repair has lost what says that it is one."""
+    """True if a store has entries of a cache, though a repair has lost the cache's settings."""
     for key, entry in db.iterator(prefix=ORDER, limit=_LOOKED_AT):
         data = db.get(HEAD + entry[POSITION_SIZE:])
         if data is not None and data[1 : 1 + NUMBER_SIZE] == key[1:]:

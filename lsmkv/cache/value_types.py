@@ -53,13 +53,13 @@ class ValueType(NamedTuple):
 
     tag: int
     names: tuple[str, ...]
-    """What the parts are called, for the place of one that is refused."""
+    """Names of the parts, which say where a refused one is."""
     split: Split
     """The parts of a value; None for one that cannot be stored."""
 
 
 class _Maker(NamedTuple):
-    """How parts become a value."""
+    """Construction of a value from its parts."""
 
     types: tuple[tuple[type, ...], ...]
     """Those that each part may have."""
@@ -166,7 +166,7 @@ class ValueTypes:
             self.by_type[cls] = value_type
 
     def count(self, tag: int) -> int:
-        """How many parts a value with this byte has; 0 if it is none of these."""
+        """The number of parts of a value with this byte; 0 if it is none of these."""
         maker = _MAKERS.get(tag)
         return 0 if maker is None else len(maker.types)
 

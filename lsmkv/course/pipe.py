@@ -42,7 +42,7 @@ class PipeError(Exception):
 
 
 class Shape(NamedTuple):
-    """What the other process sees of an object."""
+    """The parts of an object that the other process sees."""
 
     kind: str
     methods: tuple[str, ...] = ()
@@ -74,7 +74,8 @@ _FILES: tuple[tuple[type, Shape], ...] = (
 
 
 def shape_of(value: object) -> Shape:
-    """What the other process may call.  A class of the labs says it itself, as ``SHARED``."""
+    """Return the callable methods of an object.  A class of the labs states them as ``SHARED``.  A
+    class of the labs says it itself, as ``SHARED``."""
     declared = getattr(type(value), "SHARED", None)
     if isinstance(declared, Shape):
         return declared
@@ -218,9 +219,9 @@ class Peer:
         self._stands: dict[int, Stand] = {}
         self._errors: list[BaseException] = []
         self.is_broken = False
-        """Whether the other process has sent something that is not a message."""
+        """True if the other process has sent a malformed message."""
         self.has_ended = False
-        """Whether the other process has closed its end."""
+        """True if the other process has closed its end."""
 
     # Calls
 
@@ -504,7 +505,7 @@ _COPIED_ITERATORS: tuple[type, ...] = (type(iter([])), type(iter(())))
 
 
 def _can_change(arguments: Sequence[object]) -> bool:
-    """Whether a call may have changed something in its arguments that is copied back.
+    """True if a call may have changed something in its arguments that is copied back.
 
     Nothing is, if a copied iterator is among them: to look at it would advance it.
     """

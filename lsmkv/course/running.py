@@ -61,7 +61,7 @@ _BOOT = (
 
 @dataclass(frozen=True)
 class Limits:
-    """What one check may take.
+    """The limits of one check.
 
     The time is that of the student's process: of the processor, or asleep in one call.
     """
@@ -80,16 +80,16 @@ class Result:
 
 
 class Usage(NamedTuple):
-    """What a process does."""
+    """The use of the processor by a process."""
 
     seconds: float
     """Seconds of processor time."""
     is_asleep: bool
-    """Whether it waits for something, or is stopped by a signal."""
+    """True if it waits for something, or is stopped by a signal."""
 
 
 def _usage(pid: int) -> Usage | None:
-    """What a process has used; None where the system does not say."""
+    """Return the usage of a process; None where the system does not report it."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             state, *fields = file.read().rpartition(b")")[2].split()
@@ -186,7 +186,7 @@ class Student:
             self._is_limited = False
 
     def why_stopped(self) -> str:
-        """Why the process cannot answer any more; empty if it can."""
+        """The reason for which the process cannot answer any more; empty if it can."""
         if self._peer.has_ended:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(_ENDING)
@@ -232,7 +232,7 @@ class Student:
                 return
 
     def _has_taken_its_time(self) -> bool:
-        """Whether the process has used its seconds, or sleeps for so many.
+        """True if the process has used its seconds, or has slept for as long.
 
         Time in which it could run, but others run on a busy machine, is not its own.
         """
@@ -289,7 +289,7 @@ _SIGNALS = {
     "SIGXCPU": ", since it has used all of its processor time",
     "SIGABRT": ", by which a library ends a process after an error",
 }
-"""What signals mean, in words."""
+"""Meanings of signals, in words."""
 
 
 def run_checks(

@@ -1,4 +1,4 @@
-"""What there is to see of a lab: the steps of a part, of any code that has its functions."""
+"""Views of a lab: the steps of a part, of any code that has its functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INTERVAL = 2
 
 
 Kind = Literal["bits", "bytes", "text"]
-"""What a step gives: a byte of a filter, bytes of a block, or words.  The page draws each kind."""
+"""The result of a step: a byte of a filter, bytes of a block, or words.  The page draws it."""
 
 
 class Step(NamedTuple):
@@ -127,7 +127,7 @@ def get_steps(code: Any, key: str) -> Iterator[Step]:
 
 
 class Sight(NamedTuple):
-    """What there is to see of a lab."""
+    """The view of a lab."""
 
     key: str
     """The key by default."""
@@ -176,7 +176,7 @@ class Seen(NamedTuple):
 
 
 def sight_of(lab: Lab) -> Sight:
-    """What there is to see of a lab.  Raises ``ValueError``, which names the labs that have it."""
+    """Return the view of a lab.  Raises ``ValueError``, which names the labs that have it."""
     sight = SIGHTS.get(lab.slug)
     if sight is None:
         others = ", ".join(str(find(slug).number) for slug in SIGHTS)

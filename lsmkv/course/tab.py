@@ -96,7 +96,7 @@ VIEWS: Final[Mapping[str, Callable[[Plain, Report], Plain]]] = {
     "course/check": check,
     "course/archive": archive,
 }
-"""What the page can ask, by name."""
+"""Views of the page, by name."""
 
 
 def _files(query: Plain) -> dict[str, str]:

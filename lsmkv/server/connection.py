@@ -47,9 +47,9 @@ class Connection(asyncio.protocols.Protocol):
         self._behind = 0
         """The bytes in them."""
         self._paused = False
-        """Whether the client has stopped reading."""
+        """True while the client does not read, and output waits."""
         self._stopped = False
-        """Whether reading from the client is paused."""
+        """True if reading from the client is paused."""
         self._pumping = False
 
     def connection_made(self, transport: Any) -> None:
@@ -81,7 +81,7 @@ class Connection(asyncio.protocols.Protocol):
                 _keep_alive(connected, engine.settings.tcp_keepalive)
 
     def _refusal(self, peer: object) -> str:
-        """Why a client is refused; empty if it is accepted."""
+        """Return the reason for refusing a client; empty if it is accepted."""
         settings = self._engine.settings
         if len(self._engine.sessions) > settings.maxclients:
             return "ERR max number of clients reached"

@@ -87,7 +87,7 @@ class PendingIds:
             yield from self._scan(start, end, reverse)
 
     def stored(self) -> Iterator[tuple[bytes, bytes]]:
-        """What is in the store, whatever the number and the bound are."""
+        """The stored ids, regardless of the number and the bound."""
         return self._scan(NO_ID, LAST_ID, False)
 
     def _scan(self, start: bytes, end: bytes, reverse: bool) -> Iterator[tuple[bytes, bytes]]:
@@ -103,7 +103,7 @@ class Consumer:
     def __init__(self, name: bytes, seen: int, pending: PendingIds) -> None:
         self.name = name
         self.seen = seen
-        """When it last got or claimed an entry, in milliseconds since 1970."""
+        """The time at which it last got or claimed an entry, in milliseconds since 1970."""
         self.pending = pending
 
     def encode(self) -> bytes:
@@ -244,7 +244,7 @@ class Group:
         self.last = id_
 
     def lag(self, stream: Stream) -> int | None:
-        """How many entries are not delivered; None if that is unknown."""
+        """The number of entries that are not delivered yet; None if unknown."""
         if stream.added == 0:
             return 0
         read = self.read

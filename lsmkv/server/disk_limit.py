@@ -27,7 +27,7 @@ class DiskLimit:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._compacted_at = -1
-        """How many changes of keys there were when the store was compacted last."""
+        """The number of key changes at the last compaction of the store."""
         self._rests_until = 0.0
         self._ending = False
 

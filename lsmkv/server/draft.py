@@ -58,7 +58,7 @@ class DraftRecords(Records):
         self.new: set[bytes] = set()
         """The versions that the draft has taken."""
         self._unwritten: dict[bytes, bytes | None] = {}
-        """What stands under them and is not written yet."""
+        """Records under these prefixes that are not written yet."""
         self._bytes = 0
 
     def begin(self, version: int) -> None:
@@ -68,8 +68,8 @@ class DraftRecords(Records):
         self._unwritten[STAGED + number] = b""
 
     def _is_new(self, key: bytes) -> bool:
-        """Whether a record leaves by itself.  A group does not: what it holds would be swept with
-        it."""
+        """True if a record is written before the draft ends.  A group's is not: what it holds would
+        be swept with it."""
         return key[1:9] in self.new and key[:1] != GROUP
 
     def get(self, key: bytes) -> bytes | None:
@@ -108,7 +108,7 @@ class DraftRecords(Records):
         return self.rested(self._view.iterator(start=prefix, stop=successor(prefix)))
 
     def changes(self) -> dict[bytes, bytes | None]:
-        """What does not leave by itself.  It is not scanned again."""
+        """Return the changes that are written when the draft ends.  It is not scanned again."""
         self._order = None
         return self.pending
 
@@ -142,7 +142,7 @@ class Draft(Keyspace):
         self.most_in_place = _MOST_IN_PLACE
         """So many changes of elements may be left for the end."""
         self.ended = False
-        """Whether :meth:`end` was called."""
+        """True once :meth:`end` was called."""
         super().__init__(space.db, writable=False, records=self._drafted)
         self.events.classes = space.events.classes
 
@@ -217,7 +217,7 @@ class Draft(Keyspace):
             self.garbage.add(prefix)
 
     def fits(self, space: Keyspace) -> bool:
-        """Whether the databases, and the entries that the draft changes, are as they were."""
+        """True if the databases, and the entries that the draft changes, are unchanged."""
         if [one.id for one in space.databases] != [one.id for one in self.databases]:
             return False
         names = [name for name in self._drafted.pending if name[:1] == KEY]

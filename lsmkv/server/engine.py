@@ -62,13 +62,13 @@ class Engine(Service):
     def __init__(self, db: DB, space: Keyspace, table: Table, settings: Settings) -> None:
         super().__init__(db, space, table, settings)
         self._writable = space.writable
-        """Whether every command that writes may run."""
+        """True if every command that writes may run."""
         self._scheduled = False
         self._touched: list[Session] = []
         writable, saves = space.writable, self.saves
         self.syncs = Syncs(db, settings, writable, self._send, self._fail_to_sync, saves)
         self._logged: dict[str, float] = {}
-        """When each kind of trouble was last logged."""
+        """The time at which each kind of trouble was last logged."""
         isolated = settings.scripts.name == "process"
         self.evaluator: Evaluator = IsolatedEvaluator(self) if isolated else Evaluator(self)
         self.scripts = self.evaluator
@@ -365,8 +365,8 @@ class Engine(Service):
     # Scripts that run in a thread
 
     def holds_back(self, session: Session) -> bool:
-        """Whether the next request of a client waits because a script runs in a thread, or its
-        last one because of a pause, or because that runs in a thread.
+        """Keep back the next request of a client and return True: a script runs in a thread, or the
+        client's last request is paused or runs in a thread.
 
         If so, the client continues when that ends, or when it may be answered with BUSY.
         """
@@ -524,7 +524,7 @@ class Engine(Service):
 
     @property
     def syncing(self) -> bool:
-        """Whether replies wait for a sync."""
+        """True if replies wait for a sync."""
         return self.syncs.running
 
     # In the background
@@ -603,7 +603,7 @@ class Engine(Service):
 
 
 def _of(session: Session) -> dict[str, object]:
-    """What a line of the log says of a client."""
+    """The fields of a log record that identify a client."""
     return {"client": session.address}
 
 

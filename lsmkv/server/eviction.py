@@ -52,16 +52,16 @@ class Eviction:
         self.owed = 0
         """Bytes of keys that are still to be evicted."""
         self._barren = 0
-        """How many walks in a row have found no key to evict."""
+        """The number of consecutive walks that found no key to evict."""
         self._highest = 0
         """Keys with a higher score are not evicted."""
         self._found = False
-        """Whether this walk has evicted any."""
+        """True if this walk has evicted a key."""
         self.apply_settings()
 
     @property
     def evicts(self) -> bool:
-        """Whether the policy evicts keys."""
+        """True if the policy evicts keys."""
         return self._policy != "noeviction" and self._space.evictable
 
     def apply_settings(self) -> None:

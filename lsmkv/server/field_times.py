@@ -22,7 +22,7 @@ class FieldTimes:
         self._order = field_order_prefix(entry)
 
     def get(self, field: bytes) -> int:
-        """When a field expires, in milliseconds since 1970; 0 if it does not.  A Get."""
+        """The expiration time of a field in milliseconds since 1970; 0 if it has none.  A Get."""
         record = self._records.get(self._by_field + field)
         return 0 if record is None else int(U64.unpack(record)[0])
 

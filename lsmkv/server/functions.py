@@ -50,7 +50,7 @@ class Library(Script):
         self.name = _name_in(source)
         self.functions: list[Function] = []
         self.registered = b""
-        """What it has registered, as text."""
+        """The functions that it registered, as text."""
         if registered is not None:
             self.register(registered)
 

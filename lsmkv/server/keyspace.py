@@ -81,7 +81,7 @@ class Keyspace:
         self.read_ahead = ReadAhead()
         """The entries of streams that groups read next."""
         self.removed_ranges = RemovedRanges()
-        """What was removed from large sets."""
+        """Ranges removed from large sets."""
         self.ranks = Ranks()
         """Counts of the members of large sorted sets."""
         self.events = Events()
@@ -92,7 +92,7 @@ class Keyspace:
         self.most_at_once = MOST_AT_ONCE
         """Bytes of a string that are written in one step."""
         self.may_stage = False
-        """Whether a longer string raises :class:`NotStaged`."""
+        """True if a longer string raises :class:`NotStaged`."""
         self.staged: tuple[bytes, Entry] | None = None
         """A value whose chunks are written already, and an entry that has them."""
         self.changes = 0
@@ -105,21 +105,20 @@ class Keyspace:
         self.evicted = 0
         """Keys that were evicted since the start."""
         self.usage: Usage | None = None
-        """Which keys are used, if eviction asks for it."""
+        """The use of keys, if eviction needs it."""
         self.counting = False
-        """Whether the running command looks keys up to read them: so they count, and a miss is an
-        event."""
+        """True if the running command looks up keys to read them: they are counted, and a miss is
+        an event."""
         self.failing = False
-        """Whether the last commit failed."""
+        """True if the last commit failed."""
         self.reading = False
-        """Whether a read runs after a failed commit.  It leaves expired keys and cursors unwritten.
-        """
+        """True while a read runs after a failed commit: expired keys and cursors stay unwritten."""
         self.frozen = False
-        """Whether expired keys stay where they are: clients are paused."""
+        """True while expired keys are not removed: clients are paused."""
         self.moved = False
-        """Whether databases were flushed or swapped in this tick, which every read sees."""
+        """True if databases were flushed or swapped in this tick, which every read sees."""
         self.stale = False
-        """Whether :meth:`recover` must be called before the next command."""
+        """True if :meth:`recover` must be called before the next command."""
         if not writable:
             self.records.look_again()
         self._open()
@@ -152,12 +151,12 @@ class Keyspace:
 
     @property
     def stores_cursors(self) -> bool:
-        """Whether cursors are records of the store."""
+        """True if cursors are records of the store."""
         return self.writable
 
     @property
     def evictable(self) -> bool:
-        """Whether keys can be evicted."""
+        """True if keys can be evicted."""
         return True
 
     @property
@@ -214,7 +213,7 @@ class Keyspace:
 
     @property
     def uncertain(self) -> bool:
-        """Whether a request has written, or may have seen what is not written yet."""
+        """True if a request has written, or may have seen unwritten data."""
         return self.records.touched or self.moved
 
     def keep(self) -> None:

@@ -43,7 +43,7 @@ class LongReads:
         self.in_loop = _IN_LOOP
         """Seconds that a read may take in the loop's thread."""
         self._views: dict[Session, Keyspace] = {}
-        """What each client's read reads."""
+        """The view that each client's read uses."""
         self._threads: ThreadPoolExecutor | None = None
         self._ended: asyncio.Event | None = None
         """Set when none is left, once that is waited for."""
@@ -117,7 +117,7 @@ class LongReads:
 
 
 def without_collections(call: Callable[[], bytes]) -> bytes:
-    """What a call returns, while Python looks for no cyclic garbage.
+    """Return the result of a call made with Python's cyclic garbage collector disabled.
 
     It would go through all that a command has in memory, again and again, and all threads would
     wait: 300 ms for 100,000 members.  A command makes no cycles of them.

@@ -30,7 +30,7 @@ from lsmkv.server.session import Service, Session
 
 _log = logging.getLogger("lsmkv.server")
 _CHANGED: Final = frozenset({"OW", "RW", "RM"})
-"""What Redis calls keys that a command changes."""
+"""Redis' flags of keys that a command changes."""
 _ATTEMPTS: Final = 3
 _PAUSE: Final = 0.01
 """Seconds until it is tried again while a script runs."""
@@ -54,7 +54,7 @@ class _Job:
         self.attempts = 0
         self.draft: Draft
         self.changed = False
-        """Whether one of its keys was changed since its draft was begun."""
+        """True if one of its keys was changed since its draft was begun."""
 
     def note_change(self) -> None:
         """One of its keys was changed."""
@@ -67,13 +67,13 @@ class LongWrites:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._jobs: dict[Place, _Job] = {}
-        """What writes each key."""
+        """The job that writes each key."""
         self._running: set[_Job] = set()
         self._waiting: dict[Session, tuple[list[Place], Callable[[], None]]] = {}
         """The places that a client's request names, and what runs it."""
         self._threads: ThreadPoolExecutor | None = None
         self.active = False
-        """Whether there are any."""
+        """True while there are jobs."""
 
     def begin(self, session: Session, found: Command, request: list[bytes]) -> bool:
         """Run a command in a thread, and answer it then.  Returns False if there is no loop that
@@ -204,7 +204,7 @@ class LongWrites:
     def postpones(
         self, session: Session, found: Command, request: list[bytes], run: Callable[[], None]
     ) -> bool:
-        """Whether a request has to wait for a key.  Then ``run`` is kept, which runs it."""
+        """Postpone a request and return True if it must wait for a key; ``run`` runs it later."""
         if session.queued is None:
             places = _places(session, found, request)
         elif found.name == "EXEC":
@@ -242,7 +242,7 @@ class LongWrites:
 
 
 def changes_keys(found: Command, request: list[bytes]) -> bool:
-    """Whether a request names keys that it changes."""
+    """True if a request names keys that it changes."""
     return any(_is_changed(use) for use in found.keys_of(request))
 
 

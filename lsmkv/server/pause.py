@@ -21,15 +21,15 @@ class Postponable(Protocol):
 
 
 class Pause:
-    """Whether requests wait, which, and until when."""
+    """A pause of requests: of all, or of those that write, until a time."""
 
     def __init__(self) -> None:
         self.active = False
         self._everything = False
-        """Whether all requests wait, and not only those that write."""
+        """True if all requests wait; False if only those that write do."""
         self._end = 0.0
         self._waiting: dict[Postponable, Callable[[], None]] = {}
-        """What runs the requests of clients, in the order in which they came."""
+        """Calls that run the waiting clients' requests, in order of arrival."""
 
     def __len__(self) -> int:
         """The number of clients that wait."""
@@ -48,7 +48,7 @@ class Pause:
         return self._end - time.monotonic()
 
     def postpones(self, session: Postponable, found: Command, run: Callable[[], None]) -> bool:
-        """Whether a request has to wait.  Then ``run`` is kept, which runs it."""
+        """Postpone a request and return True if it must wait; ``run`` runs it later."""
         if not self._everything and not _may_write(session, found):
             return False
         session.postponed = True

@@ -97,7 +97,7 @@ class Reader:
 
 
 def unpacked(data: bytes, size: int) -> bytes:
-    """What LZF has compressed: literal bytes, and copies of bytes before."""
+    """Decompress LZF: literal bytes, and copies of earlier bytes."""
     if size > _MOST_UNPACKED:
         raise RdbError
     found = bytearray()

@@ -19,7 +19,7 @@ _MOST_GROUPS = 1000
 
 
 class _Known:
-    """What comes after an id, the next id last."""
+    """The ids after an id, the next one last."""
 
     def __init__(self) -> None:
         self.after = NO_ID

@@ -53,12 +53,12 @@ class Records:
         self._order: SortedList | None = None
         """The pending keys in order, once a scan has needed them."""
         self.deadline = math.inf
-        """When reading raises :class:`TooLong`, by ``time.perf_counter``."""
+        """The time after which reading raises :class:`TooLong`, by ``time.perf_counter``."""
         self.rests = False
-        """Whether reading lets other threads run from time to time."""
+        """True if reading lets other threads run from time to time."""
         self._reads = 0
         self.touched = False
-        """Whether anything was written, or any pending value read, since this was set to False."""
+        """True if anything was written, or any pending value read, since this was set to False."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, or None.  Costs a Get."""
@@ -187,7 +187,7 @@ class Records:
                 low, inclusive = chunk[-1], (False, False)
 
     def mark(self) -> int:
-        """How many writes the command has made: :meth:`undo` goes back to there."""
+        """The number of writes that the command has made; :meth:`undo` returns to it."""
         return len(self._undo)
 
     def keep(self) -> None:
@@ -248,8 +248,8 @@ def batch_of(changes: dict[bytes, bytes | None]) -> WriteBatch:
 
 
 def would_stall(db: DB, most_files: int = L0_SLOWDOWN_WRITES_TRIGGER) -> bool:
-    """Whether flushes or compactions are behind, so that a write may wait for them: there are so
-    many files of level 0, or a memtable is flushed and the next one is nearly full."""
+    """True if a write may wait for flushes or compactions: level 0 has this many files, or a
+    memtable is being flushed and the next one is nearly full."""
     stats = db.stats()
     full = stats.memtable_bytes > db.options.write_buffer_size * 15 // 8
     return full or stats.levels[0].files >= most_files

@@ -28,7 +28,7 @@ class RemovedRanges:
         self._ranges.clear()
 
     def skip(self, version: int, place: bytes) -> bytes:
-        """Where a scan from a place may begin instead.  O(log n)."""
+        """Return the place from which a scan may start instead of a given one.  O(log n)."""
         ranges = self._ranges.get(version)
         if ranges is not None:
             at = ranges.bisect_right(place) - 1

@@ -39,7 +39,7 @@ CACHE_SIZE = 16 * 2**20
 mean less compaction.  The system caches files, too, and a server of several GB is to take less than
 200 MB."""
 _TLS_SECONDS = 10.0
-"""How long a client may take to begin TLS, or to end it."""
+"""The seconds that a client may take to begin TLS, or to end it."""
 _log = logging.getLogger("lsmkv.server")
 
 

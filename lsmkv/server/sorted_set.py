@@ -141,7 +141,7 @@ class SortedSet:
         return found[::-1] if reverse else found
 
     def rank(self, member: bytes) -> int | None:
-        """How many members come before this one.
+        """The number of members before this one.
 
         O(the distance from the nearer end), or a block at most where the order is cut into blocks.
         """
@@ -149,7 +149,7 @@ class SortedSet:
         return None if score is None else self._rank_of(place_of(score, member))
 
     def count(self, start: bytes = b"", stop: bytes | None = None) -> int:
-        """How many members stand from one place up to another.
+        """The number of members from one place up to another.
 
         As :meth:`rank` for each of the places, but O(their number) if that is less.
         """
@@ -196,7 +196,7 @@ class SortedSet:
         return (self.entry.size if blocks is None else blocks.counts[blocks.at(place)]) // 2
 
     def _rank_of(self, place: bytes | None) -> int:
-        """How many members stand before a place, or in all."""
+        """The number of members before a place, or of all if it is None."""
         if place is None:
             return self.entry.size
         blocks = self._ranks.get(self.entry.version) or Blocks(self.entry.size)

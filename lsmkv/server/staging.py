@@ -40,13 +40,13 @@ class _Job:
         """The entry of a key that has the string already; None for an argument."""
         self.database: Database = session.database
         self.entry = Entry(STRING)
-        """What has its chunks."""
+        """The entry that owns its chunks."""
         self.at = 0
         """Bytes that are written."""
         self.pauses = 0
-        """How many pauses were made since the last step."""
+        """The number of pauses since the last step."""
         self.changed = False
-        """Whether the key was changed meanwhile."""
+        """True if the key was changed since the job began."""
 
     def note_change(self) -> None:
         """The key is changed."""
@@ -62,7 +62,7 @@ class Staging:
         self.step = _STEP
         """Bytes that are written in one tick."""
         self.resuming = False
-        """Whether a command runs for which this has written a string."""
+        """True while a command runs whose string this has written."""
 
     def begin(
         self, session: Session, request: list[bytes], value: bytes, old: Entry | None

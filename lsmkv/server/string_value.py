@@ -72,7 +72,7 @@ class StringValue:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
-        """What is stored of the bytes from ``start`` up to ``stop``, in order, with its positions.
+        """Yield the stored bytes from ``start`` up to ``stop``, in order, with their positions.
 
         All else up to the end of the string is zeros.
         """

@@ -34,7 +34,7 @@ class CommonSubsequence:
     def __init__(self, a: bytes, b: bytes) -> None:
         self._a, self._b = a, b
         self._by_a = len(a) <= len(b)
-        """Whether the rows stand for the first string."""
+        """True if the rows stand for the first string."""
         self._rows = _rows(a, b) if self._by_a else _rows(b, a)
 
     @property

@@ -1,4 +1,4 @@
-"""Which keys were used recently, or often: what eviction by ``lru`` and ``lfu`` decides by.
+"""The recency or frequency of keys, for eviction by ``lru`` and ``lfu``.
 
 Only keys that were used since the server started are known, and of these at most 100,000.  A key
 that is not known counts as used longest ago, and never.
@@ -22,7 +22,7 @@ class Usage:
         self._by_frequency = by_frequency
         self._most = most
         self._scores: OrderedDict[bytes, int] = OrderedDict()
-        """When each key was used last, or how often; last used last."""
+        """The last use, or the frequency, of each key; last used last."""
         self._uses = 0
 
     def note(self, name: bytes) -> None:

@@ -63,7 +63,7 @@ class ShardIterator(Generic[Entry_co]):
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed."""
+        """True once it is closed."""
         return self._shards is None
 
     def __iter__(self) -> Self:

@@ -109,7 +109,7 @@ class VersionDocument(NamedTuple):
     build: str
     """Names the build; plain text without a slash."""
     created: str
-    """When it was published: ISO 8601, in UTC."""
+    """The time of its publication: ISO 8601, in UTC."""
     comparator: str
     """The name of the key order: :data:`COMPARATOR`."""
     filter_policy: str | None

@@ -17,7 +17,7 @@ OWN_FILES.add(__file__)
 
 
 class _Pollable:
-    """What a thread can wait for, alone or with others."""
+    """An object for which a thread can wait, alone or with others."""
 
     _fd = -1
 
@@ -35,12 +35,12 @@ class _Pollable:
 
     @property
     def ready(self) -> bool:
-        """Whether a call returns at once."""
+        """True if a call does not block."""
         raise NotImplementedError
 
     @property
     def events(self) -> int:
-        """What happens here, for those that wait for several."""
+        """The current events, for threads that wait for several objects."""
         return 1
 
     def changed(self) -> None:
@@ -57,7 +57,7 @@ class _Pollable:
             self.end()
 
     def end(self) -> None:
-        """What the system does when it is closed."""
+        """Release its descriptor, as the system does on close."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             self.process.forget(fd)
@@ -104,13 +104,13 @@ class _Socket(_Pollable):
         self.passed: list[Any] = []
         """The memory whose descriptors came with what was received."""
         self.gone = False
-        """Whether it was closed."""
+        """True once it was closed."""
         self.ended = False
-        """Whether nothing more comes."""
+        """True if no more data will come."""
         self.reset = False
-        """Whether the other end has gone without reading everything."""
+        """True if the other end closed without reading everything."""
         self.refuses = False
-        """Whether the other end may send nothing more."""
+        """True if the other end may send nothing more."""
         self._blocking = blocking
 
     @property
@@ -138,7 +138,7 @@ class _Socket(_Pollable):
         return len(data)
 
     def recv(self, most: int) -> bytes:
-        """What has come, at most so many bytes; none at the end."""
+        """Receive at most this many bytes; none at the end."""
         self._at("receives")
         while not self.received:
             if self.reset:
@@ -258,7 +258,7 @@ class _Poll:
 
 
 class _Polling:
-    """What the module ``select`` has."""
+    """Simulation of the module ``select``."""
 
     EPOLLIN = 1
     EPOLLRDHUP = 2
@@ -285,7 +285,7 @@ class _Ready:
 
 
 class Sockets:
-    """What :mod:`lsmkv.shared.system.sockets` has."""
+    """Simulation of :mod:`lsmkv.shared.system.sockets`."""
 
     def __init__(self, process: Process, map_memory: Callable[[Any], int]) -> None:
         """``map_memory`` returns a descriptor of memory that another process has passed on."""

@@ -44,7 +44,7 @@ class Violation:
 
 @dataclass
 class Report:
-    """What :func:`explore` found.
+    """The result of :func:`explore`.
 
     >>> print(explore(lambda env: None, lambda state: None))
     4 states, 0 violations

@@ -93,7 +93,7 @@ class InterpretedChild:
         self.close()
 
     def ask(self, request: object) -> Any:
-        """What ``main(request)`` returns; both are passed on as JSON.
+        """Return the result of ``main(request)``; both are passed on as JSON.
 
         Raises :class:`ChildFailedError` if the child has ended.
         """

@@ -25,7 +25,7 @@ from lsmkv.testing.scheduler import OWN_FILES, Scheduler, Thread
 
 
 class Current:
-    """What the primitives know: the current run."""
+    """The current run, for the primitives."""
 
     scheduler: Scheduler | None = None
     """The scheduler that simulates everything; None outside runs."""
@@ -40,7 +40,7 @@ class PlainLock:
     """A lock that any thread may release, as ``threading.Lock`` makes it."""
 
     plain = True
-    """Whether a thread other than its holder may release it."""
+    """True if a thread other than its holder may release it."""
 
     def __init__(self) -> None:
         self.holder: Thread | None = None
@@ -87,7 +87,7 @@ class PlainLock:
             scheduler.step("released a lock")
 
     def locked(self) -> bool:
-        """Whether it is taken."""
+        """True if the lock is held."""
         return self._held
 
     def _scheduler(self) -> Scheduler | None:

@@ -183,7 +183,7 @@ class _SharedFile(SharedFile):
             self.end()
 
     def end(self) -> None:
-        """What the system does when it is closed."""
+        """Release its descriptor, leases and handle, as the system does on close."""
         fd, self._fd = self._fd, -1
         self.process.forget(fd)
         self.leases.clear()
@@ -275,7 +275,7 @@ class _Mapped:
         self.fd = process.open(self)
 
     def end(self) -> None:
-        """What the system does when it is closed."""
+        """Release its descriptor, as the system does on close."""
         self.process.forget(self.fd)
 
 
@@ -321,7 +321,7 @@ class _Page(SharedPage):
 
 
 class _Pages:
-    """What :mod:`lsmkv.shared.system.shared_page` has."""
+    """Simulation of :mod:`lsmkv.shared.system.shared_page`."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

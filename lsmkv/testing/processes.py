@@ -24,7 +24,7 @@ _FIRST_DESCRIPTOR = 3
 
 
 class System:
-    """What is outside of the processes of one life of a run."""
+    """State outside of the processes of one life of a run."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
@@ -36,7 +36,7 @@ class System:
         self.written: dict[tuple[int, str], int] = {}
         """The process ids in the lock files."""
         self.starting: dict[int, Any] = {}
-        """Which directory has the claim to start an owner."""
+        """The claims to start an owner, by directory."""
         self.files: list[MemoryFile] = []
         """Those that processes share, each at the place of its number."""
         self.handles: list[Any] = []
@@ -73,11 +73,11 @@ class Process:
         self.pid = _FIRST_PID + len(system.processes)
         """Its process id."""
         self.name = name or f"process {self.pid}"
-        """What reports call it."""
+        """Its name in reports."""
         self.killed = False
-        """Whether it was killed."""
+        """True if it was killed."""
         self.stopped = False
-        """Whether it is stopped."""
+        """True if it is stopped."""
         system.processes[self.pid] = self
 
     def start(self, function: Callable[..., object], *arguments: Any, name: str = "") -> None:
@@ -124,7 +124,7 @@ class Process:
 
     @property
     def points(self) -> int:
-        """How many switch points its threads have come to."""
+        """The number of switch points that its threads have reached."""
         return self._points
 
     # What its objects use
@@ -155,7 +155,7 @@ class Process:
         return number
 
     def opened(self, descriptor: int) -> Any:
-        """What has that descriptor; ``OSError`` if nothing has."""
+        """Return the object with that descriptor; ``OSError`` if there is none."""
         try:
             return self._descriptors[descriptor]
         except KeyError:

@@ -42,7 +42,7 @@ class _Change:
     target: str = ""
     linked: int = 0
     folder: bool = False
-    """Whether ``linked`` is a directory."""
+    """True if ``linked`` is a directory."""
 
     def __str__(self) -> str:
         if self.verb in ("append", "store"):
@@ -234,10 +234,10 @@ class CrashState:
         self.moment = moment
         """Before which change of the disk, or within which write, the crash was."""
         self.names = names
-        """What was left of unsynced names; None if only the process was killed, which leaves
+        """The unsynced names that were left; None if only the process was killed, which leaves
         everything that was written."""
         self.tails = tails
-        """What was left of unsynced content; None as for ``names``."""
+        """The unsynced content that was left; None as for ``names``."""
         self.notes = notes
         """The notes of the run up to the crash, oldest first."""
 

@@ -1,4 +1,4 @@
-"""Which thread runs next: a scheduler of real threads of which exactly one runs.
+"""A scheduler of real threads of which exactly one runs.
 
 A simulated thread is a real one with a *baton*, a lock that it waits for.  The running thread calls
 :meth:`Scheduler.step` at its switch points, and :meth:`Scheduler.wait` where it cannot continue.
@@ -40,12 +40,12 @@ class Switch(NamedTuple):
     place: str
     """The file and line that the thread executes next."""
     source: str
-    """That line."""
+    """The text of that line."""
     why: str
-    """What the thread does: a step, a wait, or its end."""
+    """The reason for the switch: a step, a wait, or the thread's end."""
     to: str
     forced: bool
-    """Whether the strategy chose it; otherwise the thread could not continue."""
+    """True if the strategy chose it; otherwise the thread could not continue."""
 
 
 Forced = tuple[int, int, int]
@@ -59,7 +59,7 @@ class Group(Protocol):
     pid: int
     """Its process id."""
     stopped: bool
-    """Whether none of them continues before it goes on."""
+    """True while none of them runs."""
 
     def step(self) -> None:
         """One of them is at a switch point: the others may be ended now, and it, too."""
@@ -74,32 +74,32 @@ class Thread:
         self.name = name
         self.group = group
         self.killed = False
-        """Whether it ends at once, whatever it waits for."""
+        """True if it ends immediately, whatever it waits for."""
         self.baton: Any = _thread.allocate_lock()
         self.baton.acquire()
         self.ident = 0
         """The number that the operating system gave it."""
         self.decisions = 0
-        """How many decisions were made while it ran."""
+        """The number of decisions made while it ran."""
         self.can_run = True
         self.lock: Any = None
         """The lock that it waits for, if any."""
         self.until: float | None = None
-        """When its wait ends, if nothing else ends it."""
+        """The time at which its wait ends, if nothing else ends it."""
         self.only_signals = False
-        """Whether that end serves only to handle signals, so that the wake-up has to come in any
+        """True if that end serves only to handle signals, so that the wake-up has to come in any
         case."""
         self.timed_out = False
         self.unwound = 0
 
     @property
     def is_able(self) -> bool:
-        """Whether it can run now."""
+        """True if it can run now."""
         return self.can_run and not self.is_stopped
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it belongs to a group that is stopped."""
+        """True if it belongs to a group that is stopped."""
         return self.group is not None and self.group.stopped
 
     def __repr__(self) -> str:
@@ -117,7 +117,7 @@ class Strategy(Protocol):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a run was ended early."""
+    """The reason for which a run was ended early."""
 
     kind: str
     """:data:`DEADLOCK`, :data:`LOST_WAKE_UP`, :data:`ENDLESS` or :data:`ERROR`."""
@@ -143,13 +143,13 @@ class Scheduler:
         self.current: Thread | None = None
         """The running thread; None outside lives."""
         self.life = 0
-        """How many lives have ended."""
+        """The number of lives that have ended."""
         self.now = 1_700_000_000.0
         """Simulated seconds."""
         self.steps = 0
         """Switch points so far."""
         self.choices = 0
-        """How often the strategy was asked."""
+        """The number of the strategy's choices."""
         self.unwinding = False
         self.failure: Failure | None = None
         self.forced: list[Forced] = []
@@ -217,7 +217,7 @@ class Scheduler:
                 self.wake(thread)
 
     def has_ended(self, thread: Thread) -> bool:
-        """Whether a thread has ended."""
+        """True if a thread has ended."""
         return thread not in self._threads
 
     def _body(
@@ -316,11 +316,11 @@ class Scheduler:
 
     @property
     def is_ending(self) -> bool:
-        """Whether the running thread has been ended, and unwinds."""
+        """True if the running thread has been ended, and unwinds."""
         return self.current is not None and self._is_over(self.current)
 
     def _is_over(self, thread: Thread) -> bool:
-        """Whether a thread, or the whole life, has been ended."""
+        """True if a thread, or the whole life, has been ended."""
         return self.unwinding or thread.killed
 
     def _unwind(self, thread: Thread) -> None:
@@ -381,7 +381,7 @@ class Scheduler:
         return [first]
 
     def _is_circle(self) -> bool:
-        """Whether a thread waits for itself, through others that hold what it waits for."""
+        """True if a thread waits for itself, through others that hold what it waits for."""
         for thread in self._threads:
             seen: list[Thread] = []
             at: Thread | None = thread
@@ -412,7 +412,7 @@ class Scheduler:
         self.switches.append(Switch(thread.name, place, source, doing, chosen.name, forced))
 
     def _standing(self) -> str:
-        """Where every thread is, one line for each."""
+        """Describe the state of every thread, one line for each."""
         frames = sys._current_frames()
         lines = []
         for thread in self._threads:
@@ -438,7 +438,7 @@ def _holder(thread: Thread) -> Thread | None:
 
 
 def _is_ticket(thread: Thread) -> bool:
-    """Whether it waits for a plain lock that it has taken itself and that another thread
+    """True if it waits for a plain lock that it has taken itself and that another thread
     releases."""
     return bool(getattr(thread.lock, "plain", False))
 

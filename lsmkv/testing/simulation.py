@@ -40,14 +40,14 @@ class SimulatedFailure:
     """``"error"``, which a thread has raised; ``"deadlock"``; ``"lost wake-up"``: no thread can
     run, although none wait for each other; ``"endless"``."""
     text: str
-    """What happened, in several lines."""
+    """A description of the failure, in several lines."""
     events: tuple[str, ...]
     """The crashes of the run, and the call that was made to fail."""
     schedule: tuple[Forced, ...]
     """The forced switches that remain, for ``simulate(..., schedule=...)``: the number of the
     thread that ran, the number of its decision, and the number of the thread that ran next."""
     found: int
-    """How many forced switches there were before the reduction."""
+    """The number of forced switches before the reduction."""
     switches: tuple[Switch, ...]
     """Every change from one thread to another, forced or not."""
 
@@ -99,16 +99,16 @@ def _cut(text: str, width: int) -> str:
 
 @dataclass(frozen=True)
 class SimulationReport:
-    """What :func:`simulate` found.
+    """The result of :func:`simulate`.
 
     >>> print(SimulationReport(runs=3, steps=120, failure=None))
     3 runs, 120 switch points, 0 failures
     """
 
     runs: int
-    """How many seeds were tried."""
+    """The number of seeds that were tried."""
     steps: int
-    """How many switch points all their runs had."""
+    """The number of switch points in all their runs."""
     failure: SimulatedFailure | None
     """The first failure, which ends the search; None if there was none."""
 
@@ -211,7 +211,7 @@ def simulate(
 
 
 def _named(program: str | Callable[[Any], object]) -> dict[str, str | None]:
-    """How the child finds the program: by a module, by a file, or by its text."""
+    """Describe the program for the child: by a module, by a file, or by its text."""
     named: dict[str, str | None] = {"module": None, "path": None, "text": None, "name": "program"}
     if callable(program):
         name = getattr(program, "__qualname__", "")

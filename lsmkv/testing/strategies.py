@@ -1,4 +1,4 @@
-"""How a simulation chooses the next thread: at random, by priorities, or by a given schedule.
+"""Choice of a simulation's next thread: at random, by priorities, or by a given schedule.
 
 A *forced* switch is a choice other than the usual one, in which a thread runs until it must wait.
 It is identified by the thread that ran, the number of that thread's decision, and the thread that

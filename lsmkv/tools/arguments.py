@@ -86,7 +86,7 @@ def refuse_order() -> None:
 
 
 def is_shard_set(where: str) -> bool:
-    """Whether this names a shard set: a URL, or a directory with versions and without a store."""
+    """True for a shard set: a URL, or a directory with versions and without a store."""
     return is_url(where) or is_set_directory(where)
 
 

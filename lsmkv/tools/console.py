@@ -61,12 +61,12 @@ def write_folded(text: str, indent: int) -> None:
 
 
 def stdout_is_terminal() -> bool:
-    """Whether stdout is a terminal, where a person reads it."""
+    """True if stdout is a terminal, where a person reads it."""
     return sys.stdout.isatty()
 
 
 def stdin_is_terminal() -> bool:
-    """Whether stdin is a terminal, where a person types."""
+    """True if stdin is a terminal, where a person types."""
     return sys.stdin.isatty()
 
 

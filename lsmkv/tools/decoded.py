@@ -75,7 +75,7 @@ class Texts:
         self._decoder = decoder
 
     def key(self, key: bytes) -> str:
-        """What the program says of a key; the key as ``scan`` shows it otherwise."""
+        """The program's text for a key; the key as ``scan`` shows it if there is none."""
         text = self._decoder.key(key)
         return shown(key, False) if text is None else _line(text)
 

@@ -1,4 +1,4 @@
-"""How the contents of two stores differ, found by reading as little as possible.
+"""Comparison of two stores that reads as little as possible.
 
 A store's answer for a key depends on all versions of the key: those in its memtables, and those in
 each table whose range covers it.  A table that both stores hold, byte for byte, gives both the same
@@ -33,7 +33,7 @@ from lsmkv.engine.util.pair_diff import Difference, pair_differences
 from lsmkv.files import key_order
 
 Same = Callable[[TableInfo, TableInfo], bool]
-"""Whether a table of A and one of B, of the same size and range, have the same bytes."""
+"""Return True if a table of A and one of B, of the same size and range, have the same bytes."""
 KeyOf = Callable[[bytes], Any]
 
 _SPARSE = 32
@@ -50,7 +50,7 @@ class Range(NamedTuple):
 
 @dataclass
 class Extent:
-    """How much two stores hold, and how much of that is not read."""
+    """The sizes of two stores, and the parts that are not read."""
 
     tables: int
     """The tables of both stores together."""
@@ -68,7 +68,7 @@ class Extent:
 
 @dataclass
 class Plan:
-    """What has to be compared."""
+    """The ranges and keys to compare."""
 
     ranges: list[Range]
     """Ranges to read in both stores; disjoint and in order."""
@@ -221,7 +221,7 @@ def _match(
 
 
 class _Weights:
-    """How many bytes of shared tables overlap a range."""
+    """Sizes of the shared tables that overlap a range."""
 
     def __init__(self, shared: list[TableInfo], of: KeyOf) -> None:
         self._of = of

@@ -1,4 +1,4 @@
-"""How ``lsmkv diff`` and ``lsmkv bulk diff`` print what differs: a line for each key."""
+"""Output of ``lsmkv diff`` and ``lsmkv bulk diff``: a line for each differing key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIGNS = {ONLY_A: "-", ONLY_B: "+", CHANGED: "!"}
 
 
 class Form(NamedTuple):
-    """How differences are printed."""
+    """Output format of differences."""
 
     keys_only: bool
     is_hex: bool

@@ -1,4 +1,4 @@
-"""What ``lsmkv import --from diskcache`` reads: the directory of a ``diskcache.Cache``.
+"""Source of ``lsmkv import --from diskcache``: the directory of a ``diskcache.Cache``.
 
 It reads the SQLite file and the files beside it (diskcache 5's layout), and needs no diskcache.  A
 ``FanoutCache`` is a directory of such directories.  Nothing is unpickled unless the caller says so.
@@ -47,11 +47,11 @@ _POLICIES: Final = (
 
 
 class Moved(NamedTuple):
-    """What an import has moved."""
+    """The result of an import."""
 
     entries: int
     left_out: dict[str, int]
-    """How many entries were not moved, by the reason."""
+    """The number of entries not moved, by the reason."""
 
 
 class _LeftOutError(Exception):

@@ -63,7 +63,7 @@ class Written(StrEnum):
 
 
 class From(StrEnum):
-    """What an import reads."""
+    """The source of an import."""
 
     FILE = "file"
     REDIS = "redis"
@@ -71,7 +71,7 @@ class From(StrEnum):
 
 
 class Conflict(StrEnum):
-    """What is done with a record whose key is in the store already."""
+    """The treatment of a record whose key is in the store already."""
 
     OVERWRITE = "overwrite"
     SKIP = "skip"
@@ -241,7 +241,7 @@ def import_(
 
 @contextlib.contextmanager
 def _open(directory: str, skip_damaged: bool) -> Iterator[tuple[lsmkv.DB | Shards, Skipped | None]]:
-    """What is exported, and what is skipped of it, if that was asked for."""
+    """Open the source of an export, and list its skipped parts if ``skip_damaged``."""
     if skip_damaged:
         with open_salvaged(directory) as found:
             yield found
@@ -353,7 +353,7 @@ def _say_left_out(left_out: dict[str, int]) -> None:
 
 
 def _server() -> ModuleType:
-    """What needs hiredis, an extra."""
+    """Import ``lsmkv.server``, which needs hiredis, an extra."""
     with needing("this", "hiredis", extra="server"):
         from lsmkv import server  # noqa: PLC0415
     return server
@@ -361,7 +361,7 @@ def _server() -> ModuleType:
 
 @dataclass
 class Exported:
-    """What an export has written so far."""
+    """The progress of an export."""
 
     records: int = 0
 
@@ -376,7 +376,7 @@ class Exported:
 
 @dataclass
 class Imported:
-    """What an import has done so far."""
+    """The progress of an import."""
 
     records: int = 0
     skipped: int = 0

@@ -84,6 +84,6 @@ def _checked(directory: str, names: tuple[str, ...]) -> int:
 
 
 def _is_directory(path: str) -> bool:
-    """Whether it is a directory, and neither a link nor a junction."""
+    """True for a directory that is neither a link nor a junction."""
     status = os.lstat(path)
     return stat.S_ISDIR(status.st_mode) and not getattr(status, "st_reparse_tag", 0)

@@ -1,4 +1,4 @@
-"""Whether a store's keys suffer from LevelDB's hash: what its filters say of keys like them.
+"""A test of a store's keys for the weakness of LevelDB's hash, by asking filters for similar keys.
 
 Sequential keys, timestamps and other keys that differ in a few digits have similar 32-bit hashes,
 and far more absent ones pass a filter than its bits promise.  ``lsmkv stats`` says so.  The absent
@@ -26,7 +26,7 @@ _TIMES = 3
 
 
 class HashCheck(NamedTuple):
-    """What LevelDB's filters said of absent keys."""
+    """Answers of LevelDB's filters for absent keys."""
 
     asked: int
     """Filters asked."""
@@ -44,7 +44,7 @@ class HashCheck(NamedTuple):
 
     @property
     def suffers(self) -> bool:
-        """Whether the rate is more than three times the expected one, and no accident."""
+        """True if the rate is more than three times the expected one, and not by chance."""
         return self.false_positives >= _FEWEST_ERRORS and self.rate > _TIMES * self.expected
 
 

@@ -20,7 +20,7 @@ class ProcessRow(NamedTuple):
     gets: int
     writes: int
     taken: Histogram
-    """How long its writes took; empty for an owner's own."""
+    """Latencies of its writes; empty for an owner's own."""
     without_owner: Histogram
 
     def percentile(self, percent: float) -> str:

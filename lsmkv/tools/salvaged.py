@@ -25,7 +25,7 @@ _MOST = 20
 
 
 class Skipped(NamedTuple):
-    """What an export leaves out of a store, and what it cannot know."""
+    """The parts of a store that an export leaves out, and the uncertainties of the rest."""
 
     ranges: tuple[dict[str, Any], ...] = ()
     """The lost blocks of tables, and between which keys they lie: those of a plan."""
@@ -34,11 +34,11 @@ class Skipped(NamedTuple):
     logs: tuple[str, ...] = ()
     """Lost parts of logs."""
     guessed: bool = False
-    """Whether no MANIFEST is intact, so that deleted keys may be back."""
+    """True if no MANIFEST is intact, so that deleted keys may be back."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether the export is complete."""
+        """True if the export is complete."""
         return self == Skipped()
 
     def tell(self) -> None:

@@ -1,4 +1,4 @@
-"""What ``lsmkv verify`` prints of a shard set: a line for each shard, and its files if need be."""
+"""Output of ``lsmkv verify`` for a shard set: a line for each shard, and its files if needed."""
 
 from __future__ import annotations
 

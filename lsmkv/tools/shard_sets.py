@@ -37,7 +37,7 @@ def open_shard(where: str, number: int) -> Iterator[tuple[str, Env]]:
 
 
 def store_options(url: str) -> dict[str, object] | None:
-    """What the environment says of a store of objects, and its client does not read by itself.
+    """Options from the environment that the client of an object store does not read by itself.
 
     obstore takes ``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, ``AWS_ENDPOINT_URL`` and so on from there,
     but ``AWS_ALLOW_HTTP`` only where it is given no timeouts.

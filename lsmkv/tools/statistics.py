@@ -138,7 +138,7 @@ def _hash_fields(checked: HashCheck | None) -> dict[str, Any] | None:
 
 
 def hash_warning(checked: HashCheck) -> list[Text]:
-    """What to say of keys that suffer from LevelDB's hash, in lines of at most 79 columns."""
+    """Return the warning for keys that suffer from LevelDB's hash, at most 79 columns wide."""
     lines = [
         "LevelDB's hash does not suit these sequential keys: of absent ones in between,",
         f"{checked.expected:.2%} are expected to pass a filter, and {checked.rate:.2%} measured."
@@ -172,7 +172,7 @@ def _print(console: Console, lines: Sequence[Text]) -> None:
 
 @dataclass(frozen=True)
 class Look:
-    """What there is to know of a store at one moment."""
+    """The figures of a store at one moment."""
 
     path: str
     stats: Stats
@@ -181,7 +181,7 @@ class Look:
     ranges: dict[int, tuple[bytes, bytes]]
     """The first and the last user key of each level that has tables."""
     live: Published | None = None
-    """What the process that has the store open publishes, if it does."""
+    """The publication of the process that has the store open, if there is one."""
 
     @classmethod
     def at(cls, db: lsmkv.DB, figures: FilterFigures) -> Look:
@@ -204,7 +204,7 @@ class Look:
 
 
 def _live(path: str) -> Published | None:
-    """What a live owner publishes; None if there is none, or if it cannot be read."""
+    """Return a live owner's publication; None if there is none, or if it cannot be read."""
     with contextlib.suppress(lsmkv.Error):
         owner = read_owner(path)
         return owner.published if owner.publishes else None
@@ -343,7 +343,7 @@ class _Drawing(Sheet):
         return {}, "by the process that reads: DB(..., publish_stats=True) shows it here"
 
     def _saving(self) -> Iterator[Text]:
-        """What a Get of an absent key is expected to cost."""
+        """Draw the expected cost of a Get of an absent key."""
         without, searched = blocks_of_an_absent_key(self._look.tables, self._look.filters)
         bars = Bars(without, max(8, min(self.width - 30, 50)), fine=self.fine)
         for name, figure, style in (
@@ -384,7 +384,7 @@ class _Drawing(Sheet):
         return f"{live.stats.write_amplification:.2f}, by process {live.pid}"
 
     def _processes(self, live: Published) -> Iterator[Text]:
-        """What each process of a shared store has done."""
+        """List the work of each process of a shared store."""
         yield Text(f"processes  in epoch {live.epoch:,}, since this owner opened the store")
         heading = ("pid", "role", "gets", "writes", "p50", "p99", "max", "no owner")
         yield Text(self._process_row(*heading), "dim")

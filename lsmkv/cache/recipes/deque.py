@@ -269,7 +269,7 @@ class Deque(MutableSequence[Any]):
                 self.append(item)
 
     def count(self, value: Any) -> int:
-        """How many items equal ``value``.  Cost: a read of all."""
+        """The number of items equal to ``value``.  Cost: a read of all."""
         return sum(1 for item in self if value == item)
 
     def remove(self, value: Any) -> None:
@@ -323,7 +323,7 @@ class Deque(MutableSequence[Any]):
     # As a sequence
 
     def _compared(self, other: object, ends: Callable[[Any, Any], bool]) -> Any:
-        """What an operator says of the first items that differ, or of the lengths."""
+        """Compare the first items that differ, or else the lengths."""
         if not isinstance(other, Sequence):
             return NotImplemented
         for one, another in zip(self, other, strict=False):

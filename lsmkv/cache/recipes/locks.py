@@ -62,12 +62,12 @@ _held: Final[WeakKeyDictionary[Cache, _Held]] = WeakKeyDictionary()
 
 
 class _Named:
-    """What the locks have in common."""
+    """The base class of the locks."""
 
     _kind = b""
     _permits = 1
     _unheld: str | None = None
-    """What a release says that finds nothing held; None if it says nothing."""
+    """The message of a release that finds nothing held; None for no error."""
 
     def __init__(
         self, cache: Cache, key: Any, expire: float | None = None, tag: Any = None
@@ -78,7 +78,7 @@ class _Named:
         self._held = _held.setdefault(cache, _Held())
 
     def _holder(self) -> bytes | None:
-        """Who holds what is acquired; None if it is this process."""
+        """The identity of this holder; None if it is this process."""
         return None
 
     def _held_as(self) -> tuple[Any, ...]:
@@ -161,7 +161,7 @@ class Lock(_Named):
         surely(self._release)
 
     def locked(self) -> bool:
-        """Whether anybody holds it, at this moment.  Cost: as for :meth:`acquire`."""
+        """True if the lock is held at this moment.  Cost: as for :meth:`acquire`."""
         with deferred:
             lease = self._cache._lease(self._kind, self._key, timeout=0, limit=self._expire)
             if lease is not None:

@@ -26,7 +26,7 @@ R = TypeVar("R")
 _TIMED: Final = "result and seconds"
 """The last item of a key: what is stored is no result of ``memoize``."""
 _MARK: Final = "being computed"
-"""What the key by which one thread says that it computes early has besides."""
+"""The extra item in the key that marks an early computation in progress."""
 
 
 def memoize_stampede(

@@ -28,7 +28,7 @@ _LONGEST = 2000
 
 
 class Answers(NamedTuple):
-    """What both say of one input."""
+    """Answers of the right and the broken code for one input."""
 
     right: str
     broken: str
@@ -39,7 +39,7 @@ class Answers(NamedTuple):
 
     @property
     def is_found(self) -> bool:
-        """Whether the input shows the fault."""
+        """True if the input shows the fault."""
         return self.right != self.broken
 
 
@@ -64,7 +64,7 @@ def ask(lab: Lab, seed: int, text: str) -> Answers:
 
 
 def answers(lab: Lab, seed: int, text: str) -> Answers:
-    """What both say, in this process.  Raises :class:`InputError`."""
+    """Ask both in this process.  Raises :class:`InputError`."""
     subject, mark, fault = SUBJECTS[lab.slug], mark_of(seed).encode(), fault_of(lab, seed)
     name, arguments = call_in(text)
     if name not in subject.right:

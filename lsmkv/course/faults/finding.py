@@ -1,4 +1,4 @@
-"""What a student has written down about a fault: a call that shows it, and a sentence."""
+"""A student's finding about a fault: a call that shows it, and a sentence."""
 
 from __future__ import annotations
 

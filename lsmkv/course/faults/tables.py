@@ -366,7 +366,7 @@ def _decoded(handle: bytes) -> tuple[int, int]:
 
 
 def _handles(data: bytes) -> list[tuple[int, int]]:
-    """Where the metaindex is, and where the index is, by the footer of a table."""
+    """Return the handles of the metaindex and the index from the footer of a table."""
     meta = _decoded(data[-48:-8])
     rest = data[-48 + len(BlockHandle(*meta).encode()) : -8]
     return [meta, _decoded(rest)]

@@ -22,7 +22,7 @@ Content = dict[bytes, bytes | None]
 
 
 class Step(NamedTuple):
-    """What a Get requested from a table: its filter's answer, or a block."""
+    """A request of a Get to a table: its filter's answer, or a block."""
 
     level: int
     table: int
@@ -220,7 +220,7 @@ def described(levels: Levels) -> str:
 
 
 def holds(table: AskedTable, key: bytes) -> bool:
-    """Whether an invented table has a version of a key."""
+    """True if an invented table has a version of a key."""
     return isinstance(table, MadeTable) and bool(table.versions(key))
 
 

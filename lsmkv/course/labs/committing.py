@@ -39,7 +39,7 @@ LEFT_BEHIND = "000099.ldb", "000100.dbtmp"
 
 
 class Plan(NamedTuple):
-    """What a recovery has to write: new files by name, and the number of its MANIFEST."""
+    """The files that a recovery has to write: new files by name, and the number of its MANIFEST."""
 
     files: Mapping[str, bytes]
     manifest_number: int
@@ -174,7 +174,7 @@ def committing(code: ModuleType) -> str:
 
 
 def rules(plan: Plan, obsolete: list[str]) -> list[Rule]:
-    """What must be durable before what."""
+    """Return the rules for the order in which files become durable."""
     change = ("rename", CURRENT)
     found: list[Rule] = []
     for name, data in plan.files.items():
@@ -226,7 +226,7 @@ def failing(code: ModuleType) -> str:
 
 
 def is_in_force(calls: Sequence[str]) -> bool:
-    """Whether the change of CURRENT is durable after these calls on the disk."""
+    """True if the change of CURRENT is durable after these calls on the disk."""
     return "rename" in calls and "dir_sync" in calls[calls.index("rename") :]
 
 

@@ -385,7 +385,7 @@ def asking(code: ModuleType) -> str:
 
 
 def no_false_negatives(code: ModuleType) -> str:
-    """What is built is found again."""
+    """Check that every key that was added is found again."""
     for seed in range(60):
         blocks = some_blocks(seed)
         data = code.build_filter_block(copied(blocks), POLICY.create_filter)

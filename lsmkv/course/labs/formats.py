@@ -22,7 +22,7 @@ from lsmkv.files import (
 )
 
 __all__ = ["frame"]
-"""What other labs' checks import from here: the engine's, which no starter hands out."""
+"""Names that other labs' checks import from here: the engine's, which no starter hands out."""
 
 LEVELS = 7
 KIND_DELETION, KIND_VALUE = 0, 1

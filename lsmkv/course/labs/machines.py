@@ -45,7 +45,7 @@ class Machine:
     def trap(
         self, got: Mapping[str, Sequence[float]], names: Sequence[str], rounds: int, warmup: int
     ) -> str:
-        """What was wrong with an experiment that ran here, in words; empty if nothing was."""
+        """Describe the fault of an experiment that ran here; empty if there is none."""
         every = warmup + rounds
         if len(self.runs) == len(names) * every and len(names) > 1:
             if self.runs == [name for name in names for _ in range(every)]:

@@ -211,7 +211,7 @@ def require_samples(got: object, names: Sequence[str], what: str) -> dict[str, l
 
 
 def experiments(code: ModuleType) -> str:
-    """Which runs are made, in which order, and which samples are kept."""
+    """Check the runs, their order, and the samples that are kept."""
     cases = ((("a", "b"), 4, 0), (("a", "b"), 4, 2), (("a", "b", "c"), 3, 1), (("b", "a"), 2, 3))
     for names, rounds, warmup in cases:
         # Each run costs one less than the one before it.
@@ -456,12 +456,12 @@ def found_none(code: ModuleType, reads: Reads) -> tuple[float, float, float]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a number; an int is accepted for a float."""
+    """True if a value is a number; an int is accepted for a float."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_triple(value: object) -> TypeGuard[tuple[float, float, float]]:
-    """Whether a value is a tuple of three numbers."""
+    """True if a value is a tuple of three numbers."""
     return isinstance(value, tuple) and len(value) == 3 and all(map(is_number, value))
 
 

@@ -316,7 +316,7 @@ def lazily(code: ModuleType) -> str:
 
 
 def forwards(code: ModuleType) -> str:
-    """What readers at several sequences see, compared with a dict."""
+    """Compare the views of readers at several sequences with a dict."""
     return viewed(code, False)
 
 
@@ -385,7 +385,7 @@ def reason(
     expected: Sequence[Pair],
     backwards: bool,
 ) -> str:
-    """What is wrong with the pairs that a reader sees, and the likely reason."""
+    """Describe the fault in the pairs that a reader sees, and the likely reason."""
     at = first_difference(got, expected)
     wrong = got[at] if at < len(got) else None
     right = expected[at] if at < len(expected) else None

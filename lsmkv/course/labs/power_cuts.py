@@ -16,11 +16,11 @@ from lsmkv.course.given import Directory
 from lsmkv.testing import CrashState, NameModel, RecordingEnv
 
 PATH = "/store"
-"""Where the store is on the recording file system."""
+"""The path of the store on the recording file system."""
 
 CONTENT = "content"
 NAME = "name"
-"""What a sync makes durable: that of a file its content, that of the directory its names."""
+"""The effect of a sync: durable content for a file, durable names for the directory."""
 
 _STATES = 160
 """At least this many states are drawn: each point gives four, and seeds are used one by one."""
@@ -50,7 +50,7 @@ class Rule(NamedTuple):
     """The mistake, if the rule is broken."""
 
     def holds(self, operations: Sequence[Operation]) -> bool:
-        """Whether the operations keep the rule.  If its operation never occurs, they do."""
+        """True if the operations keep the rule.  If its operation never occurs, they do."""
         end = len(operations)
         if self.before is not None:
             same = (at for at in range(end) if operations[at][:2] == self.before)
@@ -66,7 +66,7 @@ class Rule(NamedTuple):
 
 
 def _comes_last(done: list[tuple[str, str]], changes: set[tuple[str, str]], sync: object) -> bool:
-    """Whether there was a change, and a sync after the last one."""
+    """True if there was a change, and a sync after the last one."""
     last = max((at for at, operation in enumerate(done) if operation in changes), default=None)
     return last is not None and sync in done[last:]
 
@@ -109,7 +109,7 @@ class Run:
         return number
 
     def listing(self) -> str:
-        """What the procedure did, numbered."""
+        """The procedure's operations, numbered."""
         lines = [f"  {at:2}  {one.words}" for at, one in enumerate(self.operations, 1)]
         return "\n".join(["What your code did:", *(lines or ["      nothing"])])
 
@@ -135,7 +135,7 @@ def _operation(match: re.Match[str]) -> Operation:
 
 
 def content_differs(env: lsmkv.Env | None, path: str, content: Mapping[bytes, bytes]) -> str:
-    """What is wrong with a store that should hold exactly this, in words; empty if nothing is."""
+    """Describe how a store differs from exactly this content; empty if it does not."""
     try:
         with lsmkv.DB(path, env=env) as db:
             found = dict(db.iterator())

@@ -228,7 +228,7 @@ def require_path(got: list[Step], expected: list[Step], levels: Levels, key: byt
 
 
 def order_hint(got: list[Step], levels: Levels, key: bytes) -> str:
-    """What is wrong with the tables that a Get asked, or with their order; empty if nothing is."""
+    """Describe a fault in the tables that a Get asked, or in their order; empty if none."""
     tables = {table.number: (level, table) for level, one in enumerate(levels) for table in one}
     asked = list(dict.fromkeys(step.table for step in got))
     order = [table.number for table in candidates(levels, key)]
@@ -250,7 +250,7 @@ def order_hint(got: list[Step], levels: Levels, key: bytes) -> str:
 
 
 def step_hint(got: list[Step], expected: list[Step], levels: Levels, key: bytes) -> str:
-    """What is wrong with the steps of a Get that asks the right tables in the right order."""
+    """Describe the fault in the steps of a Get that asks the right tables in the right order."""
     hint = "Ask the filter of the block that the index names; if it says no, go to the next table."
     unasked = [
         step
@@ -332,7 +332,7 @@ def counting(code: ModuleType) -> str:
 
 
 def step_says(levels: Levels, key: bytes) -> int:
-    """How many filters of level 0 say maybe to a key."""
+    """The number of filters of level 0 that say maybe to a key."""
     return sum(table.key_may_match(bisect_left(table.index_keys, key), key) for table in levels[0])
 
 
@@ -355,7 +355,7 @@ SAMPLE: tuple[Content, ...] = (
     {b"ant": None, b"emu": b"10", b"owl": None},
     {b"bat": b"11", b"dog": b"12", b"pig": b"13"},
 )
-"""What each flush of a small store writes: two tables for level 2, one for level 1, and two for
+"""The content of each flush of a small store: two tables for level 2, one for level 1, and two for
 level 0."""
 
 

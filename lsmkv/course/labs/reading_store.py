@@ -107,7 +107,7 @@ def smallest_key(table: AskedTable) -> bytes:
 
 
 class Cost(NamedTuple):
-    """What a Get costs on one level."""
+    """The cost of a Get on one level."""
 
     filters: int
     blocks: int

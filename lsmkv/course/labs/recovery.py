@@ -95,7 +95,7 @@ LOGS: tuple[tuple[tuple[str, ...], int, int, list[str], str], ...] = (
 
 
 def choosing(code: ModuleType) -> str:
-    """Which logs are needed, and in which order."""
+    """Check the choice of the logs to replay, and their order."""
     for names, log_number, prev_log_number, expected, hint in LOGS:
         call = f"logs_to_replay({list(names)}, {log_number}, {prev_log_number})"
         got = code.logs_to_replay(list(names), log_number, prev_log_number)
@@ -313,7 +313,7 @@ OBSOLETE: tuple[tuple[tuple[str, ...], int, list[str], str], ...] = (
 
 
 def sorting_out(code: ModuleType) -> str:
-    """Which files may be removed."""
+    """Check the list of files that may be removed."""
     for names, prev, expected, hint in OBSOLETE:
         got = code.obsolete_files(list(names), frozenset((4, 8)), 9, prev, 7)
         require(isinstance(got, list), f"obsolete_files must return a list, not {shown(got)}.")

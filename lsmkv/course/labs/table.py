@@ -394,7 +394,7 @@ HINTS = {
     " size, without the trailer.",
     "footer": "The handle of the metaindex comes first, and then that of the index.",
 }
-"""What to check if the first different byte is in one of these."""
+"""Hints for the case that the first different byte is in one of these."""
 
 
 def tables(code: ModuleType) -> str:

@@ -1,4 +1,4 @@
-"""What is predicted in labs 1 to 3: numbers and keys, fragments of a log, blocks."""
+"""Predictions of labs 1 to 3: numbers and keys, fragments of a log, blocks."""
 
 from __future__ import annotations
 
@@ -142,8 +142,8 @@ def _fragments(data: bytes, record: LogRecord) -> list[Fragment]:
 
 
 def _ends_of(code: Any, payloads: list[bytes], wanted: int) -> str:
-    """Where the first and the last fragment of a record begin, and how many data the last one has,
-    by a student's ``frame``."""
+    """Return the begin of a record's first and last fragment, and the number of data bytes in the
+    last one, by a student's ``frame``."""
     end = start = 0
     for payload in payloads[: wanted + 1]:
         start, end = end, end + len(code.frame(payload, end % BLOCK_SIZE))

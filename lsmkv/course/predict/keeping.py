@@ -24,11 +24,11 @@ class Prediction:
     predicted: str
     answer: str
     reason: str
-    """Why they differ; empty if they do not."""
+    """The reason for a difference; empty if there is none."""
 
     @property
     def is_right(self) -> bool:
-        """Whether it is the answer."""
+        """True if the prediction is the answer."""
         return self.predicted == self.answer
 
 
@@ -56,7 +56,7 @@ def keep(folder: str, lab: Lab, predicted: Sequence[str]) -> None:
 
 
 def owner_of(folder: str) -> Owner:
-    """Whose folder it is; ``ValueError`` if it is nobody's."""
+    """Return the owner of a folder; ``ValueError`` if it has none."""
     owner = read_owner(folder)
     if owner is None:
         raise ValueError(
@@ -121,8 +121,8 @@ def _runs(question: Question) -> Callable[[Any], str]:
 
 
 def shared_with(owners: Mapping[str, Owner], labs: Sequence[Lab]) -> dict[str, list[str]]:
-    """What folders have in common that have different seeds: a wrong prediction that is another
-    student's prediction or answer; and whose data are the same."""
+    """Compare folders that have different seeds: find wrong predictions that are another student's
+    prediction or answer, and equal data."""
     said: dict[str, list[str]] = {name: [] for name in owners}
     for lab in labs:
         answers = {name: [one.answer for one in questions_of(lab, o)] for name, o in owners.items()}

@@ -1,4 +1,4 @@
-"""What is predicted in labs 7 to 9: what a reader sees, where a Get looks, what a MANIFEST says."""
+"""Predictions of labs 7 to 9: a reader's view, a Get's search, a MANIFEST's content."""
 
 from __future__ import annotations
 

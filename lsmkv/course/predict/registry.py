@@ -31,7 +31,7 @@ TASKS: Final[Mapping[str, Callable[[random.Random, str], Task]]] = {
     "compaction": state.compaction,
     "measuring": state.measuring,
 }
-"""What makes the task of a lab, by the lab's short name."""
+"""Functions that make the task of a lab, by the lab's short name."""
 
 
 def task_of(lab: Lab, seed: int, purpose: str = "predict") -> Task:

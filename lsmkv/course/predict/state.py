@@ -1,4 +1,4 @@
-"""What is predicted in labs 10 to 12: recovery, compaction, measuring."""
+"""Predictions of labs 10 to 12: recovery, compaction, measuring."""
 
 from __future__ import annotations
 

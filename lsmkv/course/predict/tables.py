@@ -1,4 +1,4 @@
-"""What is predicted in labs 4 to 6: filters, filter blocks, tables."""
+"""Predictions of labs 4 to 6: filters, filter blocks, tables."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def filter_block(dice: random.Random, mark: str) -> Task:
 
 
 def _offsets(data: bytes) -> list[int]:
-    """Where each filter begins, and the array of offsets."""
+    """Return the offset of each filter, and of the array of offsets."""
     found = [0]
     for one in filters_in(data):
         found.append(found[-1] + len(one))
@@ -256,7 +256,7 @@ class _Reads:
         return self._data[offset : offset + length]
 
     def of(self, code: Any, key: bytes) -> str:
-        """Where a student's get reads."""
+        """Return the offsets that a student's get reads."""
         self._offsets = []
         code.get(self.read, len(self._data), key)
         return answer_of(self._offsets)

@@ -24,7 +24,7 @@ except ImportError:
     plyvel = None
 
 NAMES = 5_000
-"""How many names are loaded by default, evenly spaced among all."""
+"""The number of names loaded by default, evenly spaced among all."""
 _BATCH = 100
 _GETS = 500
 

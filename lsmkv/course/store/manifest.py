@@ -128,7 +128,7 @@ def replaying(using: Using) -> None:
 
 
 def is_current(directory: Any, name: str) -> bool:
-    """Whether CURRENT names this MANIFEST."""
+    """True if CURRENT names this MANIFEST."""
     expected = name.encode() + b"\n"
     return bool(directory.exists("CURRENT") and directory.read_file("CURRENT", 64) == expected)
 

@@ -48,7 +48,7 @@ class Opened:
         self._reported = 0
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What a request returns, or the engine's error; and the failures of parts."""
+        """Return the result of a request, or the engine's error; and the failures of parts."""
         answer: dict[str, Any] = {"failures": []}
         try:
             answer["value"] = self._do(request)
@@ -175,7 +175,7 @@ class Opened:
         return any(part.name == name for part in self._parts) and self._guard.is_in_use(name)
 
     def _calls(self, db: lsmkv.DB, request: dict[str, Any]) -> dict[str, int]:
-        """How many answers of each part the store has used."""
+        """The number of answers of each part that the store has used."""
         return {part.name: self._guard.calls[part.name] for part in self._parts}
 
     def _tables(self, db: lsmkv.DB, request: dict[str, Any]) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ def choosing(using: Using) -> None:
 
 
 def tails(using: Using) -> None:
-    """Whether the end of the newest log is torn, or damaged."""
+    """Use the student's test of whether the end of the newest log is torn or damaged."""
     log_name = engine("format.filenames.log_name")
 
     def make(own: Any) -> Callable[[Any], None]:

@@ -1,4 +1,4 @@
-"""Where a student's function takes the place of the engine's: seams, named by module and name.
+"""Replacement of the engine's functions by a student's: seams, named by module and name.
 
 Only the process in which a student's store runs has seams replaced.  The engine runs interpreted
 there (:mod:`lsmkv.testing.interpreted`), so a function is rebound in every module that has imported
@@ -46,7 +46,7 @@ class Using:
         self.guard = guard
 
     def in_use(self) -> bool:
-        """Whether the student's part is to be asked."""
+        """True if the student's part is to be asked."""
         return self.guard.is_in_use(self.part)
 
     def compared(

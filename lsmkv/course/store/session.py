@@ -36,7 +36,7 @@ def passed_checks(
 
 
 class StoreError(ValueError):
-    """What the store answers to a request that it cannot carry out."""
+    """A request that the store cannot carry out."""
 
 
 class Session:
@@ -82,7 +82,7 @@ class Session:
         return [part for part in self.parts if part.name not in self.aside]
 
     def ask(self, do: str, **arguments: Any) -> Any:
-        """What the store returns.  Raises :class:`StoreError`."""
+        """Return the store's answer.  Raises :class:`StoreError`."""
         request = {
             **arguments,
             **{"do": do, "seconds": self._seconds, "folder": self.folder, "store": self.store},
@@ -153,7 +153,7 @@ class Session:
 
 
 def state_of(part: Part, passed: dict[int, list[str]], folder: str) -> str:
-    """Why a part is in use or not, in words."""
+    """Describe why a part is in use or not."""
     lab = find(str(part.lab))
     path = os.path.join(folder, lab.file_name)
     if part in in_use(passed):

@@ -31,7 +31,7 @@ class Command(NamedTuple):
     what: str
     least: int
     most: int
-    """How many arguments it takes."""
+    """The maximum number of arguments."""
     run: Callable[[Shell, Sequence[str]], None]
 
 
@@ -166,7 +166,7 @@ class Shell:
         self.has_passed = capstone(self._session, number, self.say)
 
     has_passed = True
-    """Whether the last capstone has passed."""
+    """True if the last capstone has passed."""
 
     def help(self, words: Sequence[str]) -> None:
         for command in COMMANDS.values():

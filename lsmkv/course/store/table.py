@@ -47,7 +47,7 @@ def sealing(using: Using) -> None:
 
 
 def handles(using: Using) -> None:
-    """Where a block lies: in the index, in the metaindex, in the footer."""
+    """Use the student's handles of blocks: in the index, in the metaindex, in the footer."""
 
     def make(own: Any) -> Callable[[Any], bytes]:
         def encode(self: Any) -> bytes:

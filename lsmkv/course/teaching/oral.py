@@ -74,7 +74,7 @@ class OralQuestion:
     fails: list[str]
     """The checks that fail then."""
     message: str
-    """What the first of them says."""
+    """The message of the first of them."""
 
 
 def changes_of(source: str) -> list[Change]:

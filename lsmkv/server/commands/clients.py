@@ -66,7 +66,7 @@ _KINDS: dict[bytes, Callable[[Session], bool]] = {
 
 
 def _of_kind(word: bytes) -> Callable[[Session], bool]:
-    """Whether a session is of the type with this name."""
+    """Return the test of a session for the client type with this name."""
     found = _KINDS.get(word.lower())
     if found is None:
         raise CommandError(f"ERR Unknown client type '{in_error(word)}'")

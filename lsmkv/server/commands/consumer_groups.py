@@ -244,7 +244,7 @@ def _summary(group: Group) -> Reply:
 
 class _ClaimOptions(NamedTuple):
     time: int
-    """When the entries shall count as delivered, in milliseconds since 1970."""
+    """The delivery time to record for the entries, in milliseconds since 1970."""
     deliveries: int
     """RETRYCOUNT; -1 to count on."""
     force: bool

@@ -66,7 +66,7 @@ def _forget_times(session: Session, key: bytes, entry: Entry, fields: list[bytes
 
 
 def new_field(session: Session, name: bytes) -> bool:
-    """Whether an element does not exist yet.  Usually a filter says so, and no block is read."""
+    """True if an element does not exist yet.  Usually a filter says so, and no block is read."""
     return session.space.records.get(name) is None
 
 

@@ -64,7 +64,7 @@ class _Trim(NamedTuple):
 
 
 class _Options(NamedTuple):
-    """What XADD and XTRIM have before an id."""
+    """Options of XADD and XTRIM before an id."""
 
     trim: _Trim | None
     only_if_there: bool

@@ -23,10 +23,10 @@ _MOST_PENDING = 4 << 20
 
 
 class Position(NamedTuple):
-    """Where an import has come to."""
+    """The position of an interrupted import."""
 
     source: bytes
-    """What distinguishes one run of a server from all others."""
+    """The run id of the source server."""
     database: int
     cursor: int
     """The cursor of SCAN; the keys before it are imported."""
@@ -47,7 +47,7 @@ class Importer:
 
     @property
     def position(self) -> Position | None:
-        """Where an import was interrupted; None if none was."""
+        """The position of an interrupted import; None if there is none."""
         record = self._space.records.get(IMPORT)
         if record is None:
             return None

@@ -23,7 +23,7 @@ _TOGETHER = 50
 
 
 class Moved(NamedTuple):
-    """What was moved."""
+    """The result of a move."""
 
     keys: int
     left_out: dict[str, int]
@@ -108,7 +108,7 @@ def _copy(
 
 
 def _start(importer: Importer, run_id: bytes, notice: Callable[[str], object] | None) -> Position:
-    """Where to begin."""
+    """Return the position from which to import, and report a resumed or repeated import."""
     position = importer.position
     if position is None:
         return Position(run_id, 0, 0)

@@ -36,7 +36,7 @@ class Source:
         """Milliseconds by which the server's clock is before this one's."""
 
     def run_id(self) -> bytes:
-        """What distinguishes this run of the server from all others."""
+        """The id of this run of the server, distinct from all others."""
         fields = self._info(b"server")
         return fields.get(b"run_id", b"unknown")
 

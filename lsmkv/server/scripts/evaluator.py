@@ -61,7 +61,8 @@ class Evaluator(Scripts):
     """Runs the scripts of a server, one after the other, in this process."""
 
     undoes: bool = False
-    """Whether what a script wrote is undone if it is killed.  Otherwise it is not killed then."""
+    """True if the writes of a killed script are undone; otherwise a script that wrote is not
+    killed.  Otherwise it is not killed then."""
 
     def __init__(self, service: Service) -> None:
         super().__init__()
@@ -332,7 +333,7 @@ class Evaluator(Scripts):
     # Called by the script
 
     def must_stop(self) -> bool:
-        """Whether the script must end."""
+        """True if the script must end."""
         evaluation = self._now
         if evaluation is None:  # a script is compiled
             return False
@@ -348,7 +349,7 @@ class Evaluator(Scripts):
 
     @property
     def resp3(self) -> bool:
-        """Whether replies come in RESP3."""
+        """True if replies come in RESP3."""
         return self._session.resp3
 
     def log(self, level: int, text: bytes) -> None:
@@ -361,7 +362,7 @@ class Evaluator(Scripts):
             evaluation.lines.append((level, text))
 
     def permits(self, words: list[bytes]) -> bool | None:
-        """Whether the caller's user may run a command; None if there is none of this name."""
+        """True if the caller's user may run a command; None if there is no such command."""
         evaluation, found = self._now, self._service.command_of(words)
         if found is None or (found.subcommands and len(words) > 1):
             return None

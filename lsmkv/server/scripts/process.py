@@ -120,7 +120,7 @@ class ScriptProcess:
         self._reader.feed(data)
 
     def is_idle(self) -> bool:
-        """Whether it waits for a script, and has neither ended nor sent anything."""
+        """True if it waits for a script, and has neither ended nor sent anything."""
         return not self._reader.buffered and not self._reading.poll(0)
 
     def interrupt(self) -> None:
@@ -137,7 +137,7 @@ class ScriptProcess:
 
 
 def is_one_reply(data: bytes) -> bool:
-    r"""Whether these bytes are one reply of RESP, and nothing more.  O(its elements).
+    r"""True if these bytes are exactly one RESP reply.  O(its elements).
 
     >>> is_one_reply(b"*2\r\n:1\r\n$2\r\n\r\n\r\n"), is_one_reply(b":1\r\n:2\r\n")
     (True, False)

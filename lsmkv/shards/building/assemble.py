@@ -50,7 +50,7 @@ class ShardTask(NamedTuple):
     runs: tuple[Run, ...]
     """The runs with keys in the range, in the order of the input."""
     work: Place
-    """Where the runs are stored."""
+    """The place of the runs."""
     target: Place
     build: str
     """The build's name: all shards of one build are in one directory."""

@@ -47,7 +47,7 @@ _OF_THIS_MACHINE = (Workers, ProcessPoolExecutor, ThreadPoolExecutor)
 
 
 class _Plan(NamedTuple):
-    """What all steps of one build share."""
+    """State shared by all steps of one build."""
 
     build: str
     work: Place
@@ -236,7 +236,7 @@ def _target(
 def _work_place(
     url: str | os.PathLike[str] | None, target: Place, name: str, executor: Executor | None
 ) -> Iterator[Place]:
-    """Where runs are stored until the build ends; then they are removed."""
+    """Make a place for runs; it is removed when the build ends."""
     if url is None and is_url(target.url) and _is_of_this_machine(executor):
         with scratch_directory("lsmkv-bulk-") as path:
             yield Place(path, durable=False)

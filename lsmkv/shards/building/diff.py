@@ -115,7 +115,7 @@ def _shards_in(
 
 
 def _same_shard(old: tuple[ShardEntry, ...], new: tuple[ShardEntry, ...]) -> bool:
-    """Whether a range certainly has the same pairs in both versions."""
+    """True if a range certainly has the same pairs in both versions."""
     if not old and not new:
         return True
     return len(old) == len(new) == 1 and _digests(old[0]) == _digests(new[0])

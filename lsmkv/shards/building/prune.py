@@ -24,7 +24,7 @@ GRACE = 24 * 3600.0
 
 
 class Pruned(NamedTuple):
-    """What was removed, or would be in a dry run, and what was kept.
+    """The removed objects, or those that a dry run would remove, and the kept ones.
 
     >>> Pruned(versions=(1,), kept_versions=(2, 3), objects=(), kept_objects=8, bytes=0).versions
     (1,)

@@ -38,7 +38,7 @@ _PAIRS = 512
 
 
 class ShardRepair(NamedTuple):
-    """What a repair does with a damaged shard.  Plain data: it raises nothing and costs nothing.
+    """The effect of a repair on a damaged shard.  Plain data: it raises nothing and costs nothing.
 
     >>> import lsmkv.bulk, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as here:
@@ -178,7 +178,7 @@ class _Repair:
             pass  # no file of it is there
 
     def shown(self) -> ShardRepair:
-        """What would be kept."""
+        """Return the repair that would be made."""
         entry = self._shard.entry
         kept = sum(len(keys) for keys, _ in self.chunks())
         return ShardRepair(self._shard.number, entry.pairs, kept, self.plan)

@@ -116,7 +116,7 @@ def _call(function: Callable[[Task], Result], task: Task, serial: int) -> Result
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether a task with this error may succeed when it is run again.
+    """True if a task with this error may succeed when it is run again.
 
     True for a transient failure of a network or disk, and for the error of an executor that loses a
     worker.  An error from lsmkv or from Python would be repeated.

@@ -202,11 +202,11 @@ class Stream:
         return b"".join(parts)
 
     def _is_end(self, start: int, stop: int) -> bool:
-        """Whether the scan has nothing more to read."""
+        """True if the scan has nothing more to read."""
         return start == 0 if self._back else stop == self._limit
 
     def _goes_on(self, start: int, stop: int) -> bool:
-        """Whether a range begins in the windows, or adjoins them, and leaves the first."""
+        """True if a range begins in the windows, or adjoins them, and leaves the first."""
         low, high = self._start, self._stop
         if self._next is not None:
             low, high = min(low, self._next[0]), max(high, self._next[1])

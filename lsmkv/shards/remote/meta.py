@@ -153,7 +153,7 @@ def _name_of(file: FilePieces) -> str:
 
 
 def _flaw(file: FilePieces, before: str) -> str:
-    """What is wrong with a file that follows the name ``before``; empty if nothing is."""
+    """Describe the flaw of a file that follows the name ``before``; empty if there is none."""
     try:
         check_name(file.name)
     except ValueError:

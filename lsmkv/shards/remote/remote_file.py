@@ -28,7 +28,7 @@ _MOST_TAIL = 4 << 20
 
 
 class Held:
-    """What a directory knows and keeps of one of its files.
+    """The metadata and the pieces that a directory keeps of one of its files.
 
     ``pieces`` is replaced, never changed, so any thread may read it without a lock.
     """

@@ -49,7 +49,7 @@ def module_of(name: str) -> str:
 
 
 def is_installed(name: str) -> bool:
-    """Whether the module of an engine is there.  It is not imported."""
+    """True if the module of an engine is installed.  It is not imported."""
     module = module_of(name)
     return importlib.util.find_spec(_SHOWN_BY.get(module, module)) is not None
 

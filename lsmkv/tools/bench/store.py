@@ -1,4 +1,4 @@
-"""What a workload asks of an engine."""
+"""The interface of engines that workloads use."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Store:
         self._db.close()
 
     def flush(self) -> None:
-        """What is in memory goes into a table."""
+        """Flush the data in memory to a table."""
 
     def settle(self) -> None:
         """Wait until no background work is left."""
@@ -70,7 +70,7 @@ class Store:
         raise ValueError("this engine has no levels")
 
     def levels(self) -> list[int]:
-        """How many tables each level holds; empty where there are no levels."""
+        """The number of tables on each level; empty where there are no levels."""
         return []
 
     def counters(self) -> dict[str, int]:
@@ -95,7 +95,7 @@ class Engine(Protocol):
 
     @property
     def threads(self) -> bool:
-        """Whether several threads may use one store."""
+        """True if several threads may use one store."""
 
     def open(self, path: str, settings: Settings, sync: bool = False) -> Store:
         """Open the store in the directory ``path``, or make one.

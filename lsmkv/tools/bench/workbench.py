@@ -1,4 +1,4 @@
-"""What workloads and studies share: one engine, its stores, and the loops that are clocked."""
+"""Parts shared by workloads and studies: one engine, its stores, and the timed loops."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Outcome:
 
 
 class Clocked(NamedTuple):
-    """What the clock saw of some loops."""
+    """Measurements of some loops."""
 
     seconds: float
     found: int

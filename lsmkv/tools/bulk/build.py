@@ -28,7 +28,7 @@ _SMALL = 16 * _MIB
 
 
 class Codec(StrEnum):
-    """How blocks are compressed."""
+    """Compression of blocks."""
 
     SNAPPY = "snappy"
     ZSTD = "zstd"
@@ -135,7 +135,7 @@ def _figures(url: str, version: VersionDocument) -> dict[str, object]:
 
 
 def _are_small(inputs: list[str]) -> bool:
-    """Whether this process has read the files before others have started."""
+    """True if this process has read the files before others have started."""
     if "-" in inputs:
         return False
     return sum(file.size for name in inputs for file in find_inputs(name)) < _SMALL

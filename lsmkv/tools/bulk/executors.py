@@ -1,4 +1,4 @@
-"""Who works in a bulk build: processes of this machine, or a Dask cluster."""
+"""Executors of a bulk build: processes of this machine, or a Dask cluster."""
 
 from __future__ import annotations
 

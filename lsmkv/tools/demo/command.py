@@ -81,7 +81,7 @@ def demo(
 
 
 def _about(plan: Plan) -> dict[str, Any]:
-    """What was measured, for JSON."""
+    """A description of the measurement, for JSON."""
     return {
         "lsmkv": lsmkv.__version__,
         "compiled": lsmkv.COMPILED,

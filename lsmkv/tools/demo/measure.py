@@ -68,7 +68,7 @@ class Loading:
 
 @dataclass(frozen=True)
 class Lookups:
-    """What a number of Gets did, either all of existing keys or all of absent ones."""
+    """Measurements of a number of Gets, either all of existing keys or all of absent ones."""
 
     gets: int
     wrong: int

@@ -1,4 +1,4 @@
-"""What the demo prints: the findings, how they were measured, the tables, and a picture."""
+"""The printed report of the demo: the findings, the method, the tables, and a picture."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class _Report(Sheet):
                 self.line(line.append("  ").append(bars.draw(figure), style=color(one)))
 
     def stores(self, data: DataSet, loadings: Sequence[Loading], directory: str | None) -> None:
-        """What was loaded; ``directory`` is where the stores stay, if they do."""
+        """Report the loaded data; ``directory`` is the place of the stores, if they are kept."""
         text = f"{count(len(data.expected), 'key')}, {size(data.size)} with their values:"
         text += f" {data.title}."
         if data.duplicates:
@@ -136,7 +136,7 @@ class _Report(Sheet):
             self.item(f"The stores stay in {directory}", "")
 
     def lookups(self, number: int, example: tuple[bytes, bytes]) -> None:
-        """What was looked up, and what the columns of the tables mean."""
+        """Report the lookups, and explain the columns of the tables."""
         self.item(
             "Each store was flushed, closed and reopened, without a block cache, which would soon"
             " hold all blocks, and without compactions that reads set off. Then came Gets of"
@@ -165,7 +165,7 @@ class _Report(Sheet):
 
 
 def spread(measurements: Sequence[Measurement]) -> str:
-    """How far the times of one run of the demo differ."""
+    """Report by how much the times of one run of the demo differ."""
     times = [kind.times for one in measurements for kind in (one.present, one.absent)]
     most = max(one.spread for one in times)
     return (
@@ -180,8 +180,8 @@ def color(one: Measurement) -> str:
 
 
 def table(measurements: Sequence[Measurement], keys: int, width: int) -> list[Text]:
-    """What Gets cost, of keys that exist and of absent ones, and beside it the false positives and
-    the filters' bits for each of the store's ``keys``.
+    """A table of the cost of Gets, of existing and of absent keys, with the false positives and the
+    filter bits for each of the store's ``keys``.
 
     Where ``width`` is too small for both, the false positives come below, a line for each layout.
     """

@@ -23,7 +23,7 @@ MOST_TIMED = 1000  # keys of each kind
 
 @dataclass(frozen=True)
 class Times:
-    """How long Gets of one kind took in one store, in microseconds of wall-clock time a Get."""
+    """Durations of Gets of one kind in one store, in microseconds of wall-clock time a Get."""
 
     per_get: float
     """The median of the batches, each at its fastest."""
@@ -34,7 +34,7 @@ class Times:
 
     @property
     def spread(self) -> float:
-        """How many times as long the slowest round took as the fastest; 1 if nothing was timed."""
+        """The duration of the slowest round divided by the fastest; 1 if nothing was timed."""
         return self.slowest / self.fastest if self.fastest else 1.0
 
 

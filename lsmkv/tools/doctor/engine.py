@@ -1,4 +1,4 @@
-"""What is installed: the engine, compiled or not and why, its codecs, and what it uses of others.
+"""The installed engine: compiled or not and why, its codecs, and the packages that it uses.
 
 ``lsmkv --version`` prints a part of it, also where the packages for the command are not installed.
 """
@@ -37,16 +37,16 @@ class Advice(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """What runs here."""
+    """The installation that runs here."""
 
     version: str
     compiled: bool
     pure: Advice | None
-    """Why the engine is not compiled, and how it would be."""
+    """The reason for which the engine is not compiled, and a way to compile it."""
     python: str
     system: str
     codecs: dict[str, bool]
-    """Whether each compression works, by its name."""
+    """For each compression by name, True if it works."""
     crc32c: str
     """The package that computes checksums."""
     dependencies: dict[str, str | None]
@@ -85,7 +85,7 @@ def version_text() -> str:
 
 
 def why_pure(installed: Installation, implementation: str) -> Advice:
-    """Why an engine that is not compiled is not, and what would compile it."""
+    """Return the reason for which an engine is not compiled, and a way to compile it."""
     if implementation != "CPython":
         return Advice(
             f"mypyc compiles for CPython, and this is {implementation}",
@@ -109,7 +109,7 @@ def why_pure(installed: Installation, implementation: str) -> Advice:
 
 
 def crc32c_text(found: Engine) -> str:
-    """What computes checksums, with its version if it is another package."""
+    """The package that computes checksums, with its version unless it is lsmkv."""
     package = found.crc32c
     if package == "lsmkv":
         return package

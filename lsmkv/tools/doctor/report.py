@@ -1,4 +1,4 @@
-"""What ``lsmkv doctor`` reports: lines of text with their colors, or JSON.
+"""The report of ``lsmkv doctor``: lines of text with their colors, or JSON.
 
 Needs nothing but the library: ``lsmkv doctor`` is what is asked for where something is missing.
 """
@@ -33,7 +33,7 @@ MEANING = (
 )
 DIRECTORY = "A directory for stores, or one that holds a store."
 JSON = "All that is known, as JSON."
-"""What the help says."""
+"""The help text of ``--json``."""
 
 Line = list[tuple[str, str]]
 """The parts of a line, each with its style, in rich's words; none for an empty line."""
@@ -49,7 +49,7 @@ _STYLES = {"yes": "green", "no": "red", "less": "yellow"}
 
 
 class Findings(NamedTuple):
-    """What runs here, whether a store works in a directory, and what to do about the rest."""
+    """The engine, the directory and its store, and the advice on them."""
 
     engine: Engine
     place: Place

@@ -25,7 +25,7 @@ PolicyMaker = Callable[[float], FilterPolicy]
 """Makes a policy of so many bits a key."""
 
 DEFAULT_SETTINGS = "none block:5 block:10 block:15 block:20 block:auto:10 table:10 table64:10 fuse"
-"""What the lab compares if nothing else is asked for."""
+"""The settings that the lab compares by default."""
 SETTINGS_WITH_OWN = "none block:5 own:5 block:10 own:10 block:15 own:15"
 """The default with a custom policy, which is compared with LevelDB's."""
 
@@ -46,9 +46,9 @@ class FilterKind(NamedTuple):
     make_policy: PolicyMaker | None
     """Makes the policy of so many bits a key; None for no filter, and where a setting has it."""
     takes_bits: bool
-    """Whether a setting says how many bits a key."""
+    """True if a setting includes a number of bits per key."""
     words: str
-    """What the filters are, behind the bits a key and in a sentence."""
+    """A description of the filters, for use after the bits per key and in a sentence."""
 
 
 OWN: Final = "own"
@@ -91,8 +91,8 @@ class FilterSetting:
     """Bits a key for levels 0, 1, ..., the last for all below, and 0 for no filter; none for a
     kind that takes none."""
     spread: bool = False
-    """Whether ``bits`` is one number, an average to be spread over the levels so that the fewest
-    filters are wrong."""
+    """True if ``bits`` is a single average, to be spread over the levels so that the fewest filters
+    are wrong."""
     make_policy: PolicyMaker | None = None
     """Makes another filter policy than the kind's, of so many bits a key; needed for ``own``."""
 
@@ -112,7 +112,7 @@ class FilterSetting:
 
     @property
     def leveldb_asks(self) -> bool:
-        """Whether LevelDB asks such filters: it reads tables with others as if they had none."""
+        """True if LevelDB asks such filters: it reads tables with others as if they had none."""
         return self.kind == "block" and self.make_policy is None
 
     def policy(self, level: int, runs: Sequence[int] = (1,), own: int = 0) -> FilterPolicy | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 HAS_THREADS: Final[bool] = sys.platform not in ("emscripten", "wasi")
-"""Whether this platform can start a thread."""
+"""True if this platform can start a thread."""
 
 
 class Work:

@@ -58,7 +58,7 @@ _EFFECTS: Final = {
 
 
 def effect(kind: str) -> str:
-    """What damage of such a part means for reads, and what repairs it; empty if unknown."""
+    """Return the effect of such damage on reads, and a way to repair it; empty if unknown."""
     return _EFFECTS.get(kind, "")
 
 

@@ -37,7 +37,7 @@ _BYTEWISE: Final = "leveldb.BytewiseComparator"
 
 
 class Wanted(NamedTuple):
-    """Which entries a question is about."""
+    """The filter of a question about entries."""
 
     prefix: bytes = b""
     text: bytes = b""
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     by_file: bool = False
 
     def matches(self, one: _Version) -> bool:
-        """Whether this entry is wanted."""
+        """True if this entry is wanted."""
         if not one.key.startswith(self.prefix):
             return False
         wanted = self.text.lower()
@@ -64,7 +64,7 @@ class _Version(NamedTuple):
     file: str = ""
     sequence: int = 0
     place: str = ""
-    """Where a question continues that begins with this entry."""
+    """The position from which a question continues that begins with this entry."""
     fault: str = ""
 
 

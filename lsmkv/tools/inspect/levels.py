@@ -199,7 +199,7 @@ def _add_problems(listed: list[Listed], check: Check) -> None:
 
 
 def _effects(file: FileSurvey) -> list[str]:
-    """What the problems of a table mean for reads, without repetitions."""
+    """Return the effects of a table's problems on reads, without repetitions."""
     if not isinstance(file, TableSurvey):
         return []
     found = [surveyed_effect(one.reason, one.offset, file.size) for one in file.problems]

@@ -68,7 +68,7 @@ def memtable_facts(source: Source) -> Plain:
 
 
 def _where(entries: int, logs: list[str], has_tables: bool, full_at: int, is_known: bool) -> str:
-    """Where the entries are that are not in a table."""
+    """Describe the place of the entries that are not in a table."""
     if not entries:
         return (
             "" if has_tables else "The store is empty: its log has no entry, and there is no table."

@@ -149,7 +149,7 @@ class Scratch:
         del self._moments[:-_MOST_MOMENTS]
 
     def _why(self, state: Plain, written: Plain) -> str:
-        """Why a flushed table is on a level other than 0; empty if there is none."""
+        """Explain why a flushed table is on a level other than 0; empty if there is none."""
         if not self._moments or written["compacted"] > self._moments[-1]["written"]["compacted"]:
             return ""
         known = {table["number"] for table in _tables(self._moments[-1])}

@@ -63,22 +63,22 @@ class Check(NamedTuple):
     """Bytes."""
     survey: Survey | None
     error: str
-    """Why there is no survey; empty if there is one, or none was requested."""
+    """The reason for which there is no survey; empty if there is one, or none was requested."""
     change: int = 0
     """:attr:`Source.change` when it began."""
     time: float = 0.0
-    """When it ended: seconds since 1970."""
+    """The time at which it ended: seconds since 1970."""
 
 
 class Standing(NamedTuple):
-    """How a source relates to what is at its path now."""
+    """The relation of a source to the current content of its path."""
 
     change: int
     """Increases whenever the store is seen to have changed."""
     replaced: str
-    """What has happened to the store, in words; empty while it exists."""
+    """A description of the store's removal or replacement; empty while it exists."""
     another: bool
-    """Whether another store can be opened in its place."""
+    """True if another store can be opened in its place."""
 
 
 class Source:
@@ -128,7 +128,7 @@ class Source:
             return self._db
 
     def standing(self) -> Standing:
-        """Whether the store exists, and a number that shows whether it has changed.
+        """Return the state of the store, and a number that increases when it changes.
 
         Costs what :meth:`db` does.  Does not raise errors of the store.
         """
@@ -188,7 +188,7 @@ class Source:
             self.change += 1
 
     def _what_happened(self, error: DirectoryReplacedError) -> tuple[str, bool]:
-        """What happened to the store, in words, and whether another one is in its place."""
+        """Describe the store's removal; also return True if another one is in its place."""
         if not self.directory.replaced():  # the same directory, then
             another = self.directory.exists(_CURRENT)
             made = ", and another was made in its directory" if another else ""

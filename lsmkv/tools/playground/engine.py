@@ -31,7 +31,7 @@ View = Callable[[Plain, Callable[[Plain], object]], Plain]
 
 
 class Engine:
-    """What a page's worker talks to; the first question about the story makes its store.
+    """Answers a page's worker; the first question about the story makes its store.
 
     >>> Engine().answer("nothing", "{}")
     '{"refused": "there is no view \\'nothing\\'"}'
@@ -108,7 +108,7 @@ class Engine:
         return json.dumps({"name": name, "files": len(found)})
 
     def folder(self) -> Api:
-        """What answers for the open folder.  ``ValueError`` if none is open."""
+        """Return the views of the open folder.  ``ValueError`` if none is open."""
         if self._folder is None:
             raise ValueError("no folder is open")
         return self._folder
@@ -186,4 +186,4 @@ VIEWS: dict[str, Callable[[Engine, Plain], Plain]] = {
     "story/suggest": lambda engine, query: engine.story().suggest(query),
     "story/lookups": lambda engine, query: engine.story().lookups(query),
 }
-"""What can be asked, by name."""
+"""The views, by name."""

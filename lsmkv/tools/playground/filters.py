@@ -56,7 +56,7 @@ def bloom(query: Plain) -> Plain:
 
 
 def passed(query: Plain) -> Plain:
-    """How many of :data:`ASKED` absent keys a filter lets pass.
+    """Return how many of :data:`ASKED` absent keys a filter lets pass.
 
     The filter is that of :func:`bloom`, or, with ``per_key``, the one that BloomFilterPolicy makes
     of ``keys`` with so many bits per key.
@@ -143,7 +143,7 @@ def _probed(made: Filter, key: bytes) -> Plain:
 
 
 def _looked_up(made: Filter, key: bytes) -> Plain:
-    """What a lookup reads, as :func:`lsmkv.tools.inspect.filters.probe` has it."""
+    """Return the reads of a lookup in the form of :func:`lsmkv.tools.inspect.filters.probe`."""
     read = probed(made, key)
     assert read is not None
     return read | {"near": near(made, read["slots"])} if "slots" in read else read

@@ -23,7 +23,7 @@ _SHARE = 3  # one in so many numbers is a key
 
 
 def hashes(_: Plain) -> Plain:
-    """Which absent keys pass filters of names, and of sequential keys with two kinds of hashes.
+    """Return the absent keys that pass filters of names and of sequential keys.
 
     ``kinds`` has for each the answers of :data:`FILTERS` filters for :data:`ASKED` absent keys, as
     a text of zeros and ones for each filter, in which 1 is a false positive.

@@ -156,7 +156,7 @@ class Story:
         }
 
     def lookups(self, query: Plain) -> Plain:
-        """What :data:`GETS` lookups read without filters, and with filters of ``per_key`` bits.
+        """Count the reads of :data:`GETS` lookups without filters, and with ``per_key`` bits.
 
         ``present`` of the lookups are of names in the store, the rest are misspelt names.  Counted
         by a replay: the filters are made and asked as those of the store are.

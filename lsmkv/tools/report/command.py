@@ -55,7 +55,7 @@ def write_report(directory: str, file: Output, keys: list[bytes]) -> int:
 
 
 def gather(directory: str, keys: list[bytes]) -> list[Answer]:
-    """What the report of a store has, with the Gets of these keys."""
+    """Collect the views of a store for a report, with the Gets of these keys."""
     with (
         contextlib.closing(Api(directory)) as api,
         progress("Reading", "") as bar,

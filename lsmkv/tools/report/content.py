@@ -1,4 +1,4 @@
-"""What a report has of a store: the views' data, in windows, so that the file stays small.
+"""The content of a report: the views' data, in windows, so that the file stays small.
 
 All tables up to some thousands; the anatomy of the largest and the damaged ones, with the bytes of
 a few of their blocks and a filter of each; Gets of keys that are there and of keys near them that
@@ -97,7 +97,7 @@ class Content:
         return levels
 
     def _lacks_a_table(self, levels: Plain) -> bool:
-        """Whether a table cannot be opened; then a survey has begun.  Reads two blocks of each."""
+        """True if a table cannot be opened; a survey is started then.  Reads two blocks of each."""
         source = self._api.source
         for level in levels["levels"]:
             for table in level["tables"]:
@@ -184,7 +184,7 @@ def _neighbors(db: lsmkv.DB, start: bytes, steps: int) -> list[bytes]:
 
 
 def _chosen_parts(table: Plain) -> Iterator[int]:
-    """Where the parts begin whose content is in the report: some of each kind, and damaged ones."""
+    """Yield the offsets of the parts to include: some of each kind, and damaged ones."""
     seen: dict[str, int] = {}
     for part in table["parts"]:
         kind = part["kind"]

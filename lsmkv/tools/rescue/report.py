@@ -1,4 +1,4 @@
-"""What ``lsmkv rescue`` prints: the stores, what each way keeps, and how to put the result back."""
+"""Output of ``lsmkv rescue``: the stores, what each way keeps, and how to put the result back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Outcome:
     owner: Owner
     rescue: Rescue | None = None
     problem: str = ""
-    """Why nothing was made of it, if it is not sound."""
+    """The reason for which nothing was made of it, if it is not sound."""
     made: str | None = None
     """The path of the sound store."""
     remarks: list[str] = field(default_factory=list)

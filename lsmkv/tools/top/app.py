@@ -43,7 +43,7 @@ class PanelView(Widget):
 
 
 class Help(ModalScreen[None]):
-    """What the figures mean, over the rest of the screen."""
+    """The meaning of the figures, over the rest of the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,q", "dismiss", "Close"),

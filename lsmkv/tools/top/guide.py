@@ -1,4 +1,4 @@
-"""What ``lsmkv top`` says in words: what its figures mean, and why there are none."""
+"""Texts of ``lsmkv top``: the meaning of its figures, and the reason for which there are none."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ HELP: tuple[tuple[str, str], ...] = (
 
 
 def explanation(watch: Watch) -> Content:
-    """Why nothing is shown of a store, and how that changes."""
+    """Explain why nothing is shown of a store, and how to change that."""
     explained = figures.explanation(watch)
     if not explained.call:
         return Content.assemble((f"{explained.heading}\n\n", "bold $text-error"), explained.text)

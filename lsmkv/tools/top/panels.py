@@ -106,12 +106,12 @@ def _cut(text: str, width: int) -> str:
 
 
 def caches(watch: Watch, width: int, height: int) -> Content:
-    """Where Gets were answered, and where blocks were found."""
+    """The sources of Gets' answers, and the hit rates of the caches."""
     return _pairs(width, figures.caches(watch))
 
 
 def filters(watch: Watch, width: int, height: int) -> Content:
-    """What filters were asked, and what that saved."""
+    """The filters asked, and the block reads that they saved."""
     return _pairs(width, figures.filters(watch))
 
 

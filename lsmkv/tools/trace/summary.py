@@ -22,7 +22,7 @@ _LOOKING = ("get", "seek")
 
 
 class OperationKind:
-    """What is known of all operations of one kind."""
+    """Totals of all operations of one kind."""
 
     def __init__(self) -> None:
         self.records = 0

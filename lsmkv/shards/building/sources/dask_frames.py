@@ -81,7 +81,7 @@ def _from_pickled(content: bytes, key: str, value: str, label: str) -> DaskPart:
 
 
 def is_dask(source: object) -> bool:
-    """Whether this is a Dask collection."""
+    """True for a Dask collection."""
     return hasattr(type(source), "__dask_graph__")
 
 

@@ -42,7 +42,7 @@ class ObjectInfo(NamedTuple):
     size: int
     """Bytes."""
     modified: float
-    """When it was stored, in seconds since 1970, by the store's clock."""
+    """The time at which it was stored, in seconds since 1970, by the store's clock."""
 
 
 class ObjectStore(ABC):
