@@ -65,7 +65,7 @@ def _apply(step: Step, changes: list[tuple[bytes, bytes | None]]) -> None:
 def check(steps: Steps, fix: bool) -> list[str]:
     """Return the faults, one sentence each.  With ``fix``, repair them.
 
-    Damaged entries are removed.  Nothing else may write to the cache meanwhile.  Cost: a read of
+    Damaged entries are removed.  Nothing else may write to the cache during this.  Cost: a read of
     the whole store, and memory for the names of all index keys.
     """
     repair = _Repair(steps, fix)

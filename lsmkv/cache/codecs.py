@@ -4,7 +4,7 @@ A cache calls a codec for each value that it stores and for each that it returns
 have been written by anybody who can write to the directory, so a codec trusts no byte: ``decode``
 returns a value or raises :class:`~lsmkv.errors.CorruptionError`.
 
-**The layout.**  The first byte says what follows.
+**The layout.**  The first byte is the type.
 
 ========  =============================================  =======================================
 byte      value                                          what follows
@@ -205,7 +205,7 @@ class DefaultCodec:
             return None if tag == _NONE else tag - _SMALL
         value, end = _decode(data, 0, MOST_DEPTH, self._types)
         if end != len(data):
-            raise CorruptionError("a value with more bytes behind it", None, end)
+            raise CorruptionError("a value with more bytes after it", None, end)
         return value
 
     def __repr__(self) -> str:
@@ -222,7 +222,7 @@ class DefaultCodec:
         return hash((type(self), frozenset(self.types)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A codec is pickled as its types, which are pickled by name."""
+        """Pickle the codec as its types, which are pickled by name."""
         return type(self), ((self.types,) if self.types else ())
 
 
@@ -240,7 +240,7 @@ class PickleCodec:
     Without a ``key``, what :class:`DefaultCodec` stores without a container is stored in the same
     way, so bytes and str cost no pickle, and a value of either codec is read by this one.
 
-    ``protocol`` is pickle's.  Raises ``ValueError`` for a protocol that pickle has not, and for an
+    ``protocol`` is pickle's.  Raises ``ValueError`` for a protocol that pickle lacks, and for an
     empty key.  Methods raise what pickle raises for a value that it cannot take, most often
     ``PicklingError`` or ``TypeError``.  Cost: pickle's, and that of SHA-256 with a key.
 
@@ -261,7 +261,7 @@ class PickleCodec:
         if not -1 <= protocol <= pickle.HIGHEST_PROTOCOL:
             raise ValueError(f"pickle has no protocol {protocol}")
         self.protocol = pickle.HIGHEST_PROTOCOL if protocol < 0 else protocol
-        """Pickle's protocol, which says which Pythons can read the values."""
+        """Pickle's protocol, which determines the Pythons that can read the values."""
         self._key = None if key is None else as_bytes(key, "key")
         if self._key == b"":
             raise ValueError("an empty key signs nothing")
@@ -300,7 +300,7 @@ class PickleCodec:
         return self._plain.decode(data)
 
     def __repr__(self) -> str:
-        """The key is not shown."""
+        """Without the key."""
         key = "" if self._key is None else ", key=..."
         return f"PickleCodec(protocol={self.protocol}{key})"
 
@@ -532,7 +532,7 @@ def _decode_dict(data: bytes, at: int, depth: int, types: ValueTypes) -> tuple[d
 
 
 def _count(data: bytes, at: int, least: int, depth: int) -> tuple[int, int]:
-    """The number of a container's items, of which each takes at least so many bytes."""
+    """The number of a container's items, of which each takes at least this many bytes."""
     if depth == 0:
         raise _nested(at - 1)
     count, begin = decode_varint32(data, at)

@@ -21,7 +21,7 @@ BASE: Final = COUNTERS + bytes(4)
 
 
 class Counters(NamedTuple):
-    """Numbers of entries, of their bytes, and of reads that found one or did not."""
+    """Counts of entries, of their bytes, and of hits and misses."""
 
     entries: int = 0
     size: int = 0
@@ -38,7 +38,7 @@ class Counters(NamedTuple):
         """The bytes of a handle's part."""
         try:
             return _FIELDS.pack(*self)
-        except struct.error as error:  # nobody counts that far
+        except struct.error as error:  # no count gets that far
             raise CorruptionError(f"counters beyond 63 bits: {tuple(self)}") from error
 
     @classmethod

@@ -137,7 +137,7 @@ def entry_of(step: Step, number: bytes) -> tuple[bytes, bytes] | None:
 
 
 def renew(step: Step, number: bytes, now: float) -> int | None:
-    """Put an entry last in the order of eviction, and its value behind all others.
+    """Put an entry last in the order of eviction, and its value after all others.
 
     Returns the bytes that were copied for it, or None if it has expired, or is not whole.
     """

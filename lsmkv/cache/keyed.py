@@ -117,7 +117,7 @@ class KeyedCache(OpenCache):
         return nothing(default, expire_time, tag)
 
     def _stored_now(self, name: bytes, now: float, head: Head) -> Head:
-        """Let an entry expire as if it were stored now: a clock has been set back since."""
+        """Make an entry expire as if it were stored now: a clock has been set back since."""
         try:
             self._steps.run(partial(_store_now, name, now))
         except (Error, OSError):
@@ -134,7 +134,7 @@ class KeyedCache(OpenCache):
         return (value, head.expiry) if expire_time else (value, shown)
 
     def _value_of(self, name: bytes, data: bytes, head: Head, read: bool, key: Any) -> Any:
-        """The value of an entry; :data:`MISSING` if it is there no longer."""
+        """The value of an entry; :data:`MISSING` if it is gone."""
         while head.pointer is not None:
             if read and head.flags & RAW and not head.pointer.beside:
                 snapshot = self._db.snapshot()
@@ -230,7 +230,7 @@ class KeyedCache(OpenCache):
         tag: Any = None,
         retry: bool = False,
     ) -> bool:
-        """Store ``value`` unless there is an entry that has not expired; whether it was stored.
+        """Store ``value`` unless there is an entry that has not expired; True if it was stored.
 
         Of several callers at once, in any processes, one stores.  Arguments as for :meth:`set`.
 
@@ -261,7 +261,7 @@ class KeyedCache(OpenCache):
         tag: Any,
         only_new: bool,
     ) -> bool:
-        """Store an entry under a name, or under what ``find`` returns; whether it was stored."""
+        """Store an entry under a name, or under what ``find`` returns; True if it was stored."""
         held: _Releases = []
         try:
             now = self._clock()
@@ -339,7 +339,7 @@ class KeyedCache(OpenCache):
             return self._steps.next_number(now)
 
     def touch(self, key: Any, expire: float | None = None, retry: bool = False) -> bool:
-        """Let an entry expire after ``expire`` seconds from now, or never; whether there is one.
+        """Make an entry expire after ``expire`` seconds from now, or never; True if there is one.
 
         >>> import lsmkv
         >>> with lsmkv.Cache(shared=False) as cache:
@@ -380,7 +380,7 @@ class KeyedCache(OpenCache):
     def _add_step(
         self, name: bytes, key: Any, delta: Any, default: Any, now: float, step: Step
     ) -> tuple[Any, bool]:
-        """The sum, and whether the entry is new."""
+        """The sum, and True if the entry is new."""
         at = self._steps.position(now)
         data = step.get(name)
         head = None if data is None else parse(data)
@@ -450,7 +450,7 @@ class KeyedCache(OpenCache):
         return stored if head.flags & RAW else self._decode(stored)
 
     def delete(self, key: Any, retry: bool = False) -> bool:
-        """Remove an entry; whether there was one that had not expired.
+        """Remove an entry; True if there was one that had not expired.
 
         >>> import lsmkv
         >>> with lsmkv.Cache(shared=False) as cache:

@@ -1,4 +1,4 @@
-"""The keys of a cache's store: what its entries, its indexes and its counters are called.
+"""The keys of a cache's store: the names of its entries, indexes and counters.
 
 The first byte of a key is its kind.
 
@@ -51,7 +51,7 @@ PENDING: Final = b"p"
 QUEUE: Final = b"q"
 EVICTION: Final = b"r"
 EVICTION_END: Final = after_prefix(EVICTION)
-"""Behind all keys in the order of eviction."""
+"""A key after all keys in the order of eviction."""
 SETTING: Final = b"s"
 TAG: Final = b"t"
 CHUNK: Final = b"v"
@@ -116,7 +116,7 @@ def decode_key(data: bytes, codec: Codec) -> Any:
     except (IndexError, struct.error, UnicodeDecodeError, RecursionError) as error:
         raise CorruptionError("a malformed key of a cache") from error
     if end != len(data):
-        raise CorruptionError("a key of a cache with bytes behind it", None, end)
+        raise CorruptionError("a key of a cache with bytes after it", None, end)
     return key
 
 
@@ -175,7 +175,7 @@ class _CannotOrder(Exception):
 
 
 def _encode(key: Any, inside: bool) -> bytes:
-    """``inside`` a tuple, a key says where it ends."""
+    """``inside`` a tuple, a key marks its end."""
     kind = type(key)
     if kind is str or kind is bytes:
         data: bytes = key if kind is bytes else key.encode("utf-8", "surrogatepass")

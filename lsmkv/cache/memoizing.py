@@ -74,7 +74,7 @@ def own_name(function: Any) -> str:
     if module is None or name is None or "<" in name or of_one:
         raise ValueError(
             f"{name or repr(function)} may be the name of several functions, which would share what"
-            " is stored: pass name=, a name of its own"
+            " is stored: pass name=, a unique name"
         )
     return f"{module}.{name}"
 
@@ -199,7 +199,7 @@ def memoized_awaiting(
     keep: Callable[[Any, Any], Awaitable[Any]] | None,
     turns: TakesTurns | None,
 ) -> Memoized[P, Awaitable[Any]]:
-    """A function that is awaited, whether the given one is or not; ``keep`` stores its results."""
+    """A function to be awaited, even if the given one is not; ``keep`` stores its results."""
 
     @functools.wraps(function)
     async def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:

@@ -1,4 +1,4 @@
-"""Grades a folder of submissions: each lab of each student is judged in a process of its own.
+"""Grades a folder of submissions: each lab of each student is judged in a separate process.
 
 The limits stop an endless loop or an endless list.  They are not a sandbox: the code runs as the
 teacher, and can read and write what the teacher can.
@@ -200,7 +200,7 @@ class Grader:
         self, asked: Mapping[str, object]
     ) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
         """A process in its own temporary directory and process group, both removed at the end of
-        the block, and the list of other groups to end then."""
+        the block, and the list of other groups to end with it."""
         pids: list[int] = []
         with tempfile.TemporaryDirectory(
             prefix="lsmkv-course-", ignore_cleanup_errors=True

@@ -26,7 +26,7 @@ class Own(NamedTuple):
 
     @property
     def seed(self) -> int:
-        """The seed that follows from the name, whatever the file says."""
+        """The seed that follows from the name, regardless of the file."""
         return seed_of(self.owner.student)
 
 
@@ -90,7 +90,7 @@ def look_at(owns: Mapping[str, Own], labs: Sequence[Lab]) -> dict[str, list[str]
         if len(owns) > 1 and _letters(student) not in _letters(name):
             words.append(f"the data are those of {student!r}")
         words += [
-            f"the data are those of {other}, too"
+            f"the data are also those of {other}"
             for other, theirs in owns.items()
             if other != name and theirs.seed == own.seed
         ]

@@ -38,7 +38,7 @@ _LARGE = 1 << 63
 
 
 class PipeError(Exception):
-    """The other process has ended, or has sent something that is not a message."""
+    """The other process has ended, or has sent a malformed message."""
 
 
 class Shape(NamedTuple):
@@ -74,8 +74,7 @@ _FILES: tuple[tuple[type, Shape], ...] = (
 
 
 def shape_of(value: object) -> Shape:
-    """Return the callable methods of an object.  A class of the labs states them as ``SHARED``.  A
-    class of the labs says it itself, as ``SHARED``."""
+    """Return the callable methods of an object.  A class of the labs states them as ``SHARED``."""
     declared = getattr(type(value), "SHARED", None)
     if isinstance(declared, Shape):
         return declared
@@ -313,9 +312,9 @@ class Peer:
             if not isinstance(message, list) or len(rest) != {"call": 4, "ok": 2, "stop": 0}.get(
                 kind, 1
             ):
-                raise self._broken("it is not a message")
+                raise self._broken("it is malformed")
         except (ValueError, TypeError, RecursionError) as error:
-            raise self._broken("it is not a message") from error
+            raise self._broken("it is malformed") from error
         return message
 
     def _ended(self) -> PipeError:
@@ -393,13 +392,13 @@ class Peer:
         return {"shared": [number, list(shape), fields, text or repr(value)[:200]]}
 
     def _unpacked(self, value: Any) -> Any:
-        """The value of some JSON.  Raises :class:`PipeError` if it is none."""
+        """The value of some JSON.  Raises :class:`PipeError` if it is malformed."""
         try:
             return self._made(value)
         except PipeError:
             raise
         except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
-            raise self._broken("it is not a value") from error
+            raise self._broken("it has a malformed value") from error
 
     def _made(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -469,7 +468,7 @@ class Peer:
             error.__dict__["origin"] = self, int(described["number"])
             error.__dict__["place"] = _place(place)
         except (ValueError, TypeError, KeyError, IndexError) as broken:
-            raise self._broken("it is not an exception") from broken
+            raise self._broken("it has a malformed exception") from broken
         return error
 
 

@@ -1,4 +1,4 @@
-"""Judges a student's file.  The file runs in a process of its own, and the checks in this one.
+"""Judges a student's file.  The file runs in a separate process, and the checks in this one.
 
 What the code does to its process (it ends it, crashes, never returns, replaces modules, prints)
 changes its own results and nothing else.
@@ -49,7 +49,7 @@ _POLL = 0.02
 _ENDING = 10
 """Seconds for the end of a process that has closed its pipe."""
 MOST_WAITS = 20
-"""The judge waits at most so many times the limit, however busy the machine is."""
+"""The longest wait of the judge, in multiples of the limit, even on a busy machine."""
 _TRACE = 0.5
 """Seconds for the report of where a process is."""
 
@@ -186,7 +186,7 @@ class Student:
             self._is_limited = False
 
     def why_stopped(self) -> str:
-        """The reason for which the process cannot answer any more; empty if it can."""
+        """The reason for which the process can no longer answer; empty if it can."""
         if self._peer.has_ended:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(_ENDING)
@@ -196,7 +196,7 @@ class Student:
         if status is None:
             if not (self._peer.is_broken or self._peer.has_ended):
                 return ""
-            return "it was stopped since its process sent something that is not an answer"
+            return "it was stopped since its process sent a malformed answer"
         if status >= 0:
             return f"it was stopped since its process ended with status {status}"
         number = -status
@@ -259,7 +259,7 @@ class Student:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     def _ask_where(self) -> None:
-        """Have the process write where it is; it may not listen."""
+        """Ask the process to write where it is; it may not respond."""
         if sys.platform == "win32" or self.process.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -376,7 +376,7 @@ def called(name: str, arguments: Sequence[object]) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress the engine's warnings, because the result says what went wrong."""
+    """Suppress the engine's warnings, because the result reports the fault."""
     logger = logging.getLogger("lsmkv")
     before, logger.disabled = logger.disabled, True
     try:

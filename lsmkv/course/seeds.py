@@ -86,7 +86,7 @@ def read_owner(folder: str) -> Owner | None:
 
 
 def write_owner(folder: str, owner: Owner) -> None:
-    """Write whose folder it is."""
+    """Write the owner of a folder."""
     content = asdict(owner) | {"seed": f"{owner.seed:016x}"}
     path = os.path.join(folder, FILE)
     with open(f"{path}.new", "w", encoding="utf-8") as file:

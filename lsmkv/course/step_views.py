@@ -25,7 +25,7 @@ Kind = Literal["bits", "bytes", "text"]
 
 
 class Step(NamedTuple):
-    """A step of a part: what it is, and what it gives."""
+    """A step of a part: its name and its result."""
 
     what: str
     result: str
@@ -144,7 +144,7 @@ SIGHTS = {
 
 
 class Seen(NamedTuple):
-    """The steps of a student's part beside the engine's, for one key."""
+    """The steps of a student's part and of the engine's, for one key."""
 
     lab: Lab
     key: str
@@ -155,7 +155,7 @@ class Seen(NamedTuple):
 
     @property
     def differs(self) -> int | None:
-        """The first step that is not the engine's."""
+        """The first step that differs from the engine's."""
         both = enumerate(self.steps)
         return next((at for at, (yours, engine) in both if yours != engine), None)
 
@@ -185,7 +185,7 @@ def sight_of(lab: Lab) -> Sight:
 
 
 def look(lab: Lab, path: str, key: str | None = None) -> Seen:
-    """Run a student's part for a key, in a process of its own, and the engine's.
+    """Run a student's part for a key, in a separate process, and the engine's.
 
     Costs a process: some tenths of a second.  Raises ``ValueError`` for a lab that has no steps.
     """

@@ -327,7 +327,7 @@ class User:
             raise RuleError("The password you are trying to remove from the user does not exist")
 
     def take(self, other: User) -> None:
-        """Become like another user, which is not used any more."""
+        """Take over the rules of another user, which is discarded."""
         self.enabled, self.any_password = other.enabled, other.any_password
         self.passwords, self.selectors = other.passwords, other.selectors
         self._payload = other._payload

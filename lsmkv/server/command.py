@@ -79,7 +79,7 @@ class Command:
         return 0.0 if self.latencies is None else self.latencies.total / 1000
 
     def note_call(self, nanoseconds: int) -> None:
-        """Count a call that took so long."""
+        """Count a call of this duration."""
         self.calls += 1
         latencies = self.latencies
         if latencies is None:
@@ -87,7 +87,7 @@ class Command:
         latencies.add(nanoseconds)
 
     def add_time(self, nanoseconds: int) -> None:
-        """A call took longer than was noted: it went on in a thread."""
+        """Add to the duration of a call that continued in a thread."""
         if self.latencies is not None:
             self.latencies.total += nanoseconds
 

@@ -234,7 +234,7 @@ class Group:
     # How far it is
 
     def pass_entry(self, stream: Stream, id_: bytes) -> None:
-        """An entry of the stream is delivered that may be new to the group."""
+        """Count the delivery of an entry of the stream that may be new to the group."""
         if id_ <= self.last:
             return
         if self.read != UNKNOWN and not stream.has_deletions_after(id_):

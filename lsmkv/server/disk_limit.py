@@ -16,7 +16,7 @@ from lsmkv.server.eviction import BURST, KEPT
 _PAUSE: Final = 0.002
 """Seconds between two steps of eviction."""
 _REST: Final = 10
-"""After a compaction the next one waits for so many times as long as it took."""
+"""The wait for the next compaction, in multiples of the duration of the last one."""
 _HURRY: Final = 1.1
 """The part of the limit from which on it does not wait."""
 
@@ -80,7 +80,7 @@ class DiskLimit:
             raise Error("the server ends")
 
     async def _evict(self, size: int) -> bool:
-        """Evict keys of so many bytes.  Returns whether there were any."""
+        """Evict keys that take this many bytes.  Returns whether there were any."""
         engine = self._engine
         before = engine.space.evicted
         engine.eviction.owe(size)

@@ -238,7 +238,7 @@ def field_order_prefix(entry: Entry) -> bytes:
 
 
 def element_ranges(entry: Entry) -> list[bytes]:
-    """The prefixes of all records that a key holds beside its own, but for those of groups."""
+    """The prefixes of all records that a key holds besides its own, except those of groups."""
     if not entry.version:
         return []
     ranges = [element_prefix(entry)]

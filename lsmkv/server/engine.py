@@ -108,7 +108,7 @@ class Engine(Service):
             self.syncs.drop(session)
 
     def touch(self, session: Session) -> None:
-        """The session has output again, after it had none."""
+        """Note that the session has output again."""
         self._touched.append(session)
         self._commit_soon()
 
@@ -154,7 +154,7 @@ class Engine(Service):
         if self.monitors:
             self.show(session, found, request)
         if self.is_busy():
-            return  # the script of this request goes on in a thread
+            return  # the script of this request continues in a thread
         if session.skips and session.wait is None:
             session.skips >>= 1
         if self.space.ready:
@@ -199,7 +199,7 @@ class Engine(Service):
             if space.stale:
                 space.recover()
             reply = found.handler(session, request)
-            if not self.is_busy():  # a script that goes on in a thread can still be undone
+            if not self.is_busy():  # a script that continues in a thread can still be undone
                 self.space.keep()
         except TooLong:
             self.space.undo()
@@ -258,7 +258,7 @@ class Engine(Service):
     ) -> None:
         """Note a command that took longer than the limit of the slow log, or of LATENCY."""
         if found.name == "EXEC" or self.is_busy() or session.postponed:
-            return  # its commands are noted; it goes on in a thread
+            return  # its commands are noted; it continues in a thread
         self.note_latency("fast-command" if "fast" in found.flags else "command", nanoseconds)
         if nanoseconds >= self.slow.threshold * 1000 >= 0:
             address, seconds = session.address, nanoseconds / 1e9
@@ -332,7 +332,7 @@ class Engine(Service):
     # Pauses
 
     def pause_clients(self, seconds: float, everything: bool) -> None:
-        """Let requests wait: all, or those that write.  Keys do not expire meanwhile."""
+        """Delay requests: all, or those that write.  Keys do not expire during the pause."""
         self.pause.begin(seconds, everything)
         self.space.frozen = True
         self._look_at_pause_after(seconds)
@@ -379,18 +379,18 @@ class Engine(Service):
         return True
 
     def release_held_back(self) -> None:
-        """Let the clients go on whose requests wait for the end of a script."""
+        """Resume the clients whose requests wait for the end of a script."""
         released, self._held_back = self._held_back, {}
         for session in released:
             session.on_unblocked()
 
     def begin_busy(self, evaluation: Evaluation) -> None:
-        """A script goes on in a thread.  Who was answered in a transaction with it waits, too."""
+        """Note that a script continues in a thread; delay the replies of its transaction."""
         self.busy = evaluation
         self._withheld, self._touched = self._touched, []
 
     def end_busy(self, evaluation: Evaluation, reply: Reply) -> None:
-        """A script in a thread has ended: answer it, and go on."""
+        """Answer a script that has ended in a thread, and continue."""
         self.busy = None
         self._touched = self._withheld + self._touched
         self._withheld = []
@@ -421,7 +421,7 @@ class Engine(Service):
             session.unwritten.append(at)
 
     def _run_while_busy(self, session: Session, found: Command, request: list[bytes]) -> None:
-        """Run a command that may run beside a script: it touches no key."""
+        """Run a command that may run during a script: it touches no key."""
         try:
             reply = found.handler(session, request)
         except CommandError as error:
@@ -473,7 +473,7 @@ class Engine(Service):
                 _log.exception("disconnecting %s failed", session.address, extra=_of(session))
 
     def _refuse(self, touched: list[Session], error: Exception) -> None:
-        """The tick was not written: answer its writes with an error, and run its reads again."""
+        """Answer the writes of an unwritten tick with an error, and run its reads again."""
         self.fail("nothing written", error)
         self._refuse_writes(touched, _NOT_WRITTEN.format(error))
 
@@ -551,7 +551,7 @@ class Engine(Service):
             await asyncio.sleep(_PAUSE if busy else 0.1)
 
     def _probe(self) -> bool:
-        """After writes have failed, write something.  Returns whether that worked."""
+        """Write a probe after writes have failed.  Returns whether that worked."""
         self.space.probe()
         self.commit()
         return not self.space.failing

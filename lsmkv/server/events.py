@@ -63,7 +63,7 @@ class Events:
         self._noted: list[_Event] = []
 
     def select(self, classes: str) -> None:
-        """Let there be events of these classes; without a kind of channel there are none."""
+        """Enable events of these classes; none without a kind of channel."""
         self.classes = classes if "K" in classes or "E" in classes else ""
 
     def add(self, kind: str, name: str, database: int, key: bytes, writes: int) -> None:
@@ -76,7 +76,7 @@ class Events:
         self._noted += other._noted
 
     def undo(self, writes: int) -> None:
-        """Forget the events of all writes but so many first ones."""
+        """Forget the events of all writes after this many."""
         while self._noted and self._noted[-1].writes > writes:
             self._noted.pop()
 

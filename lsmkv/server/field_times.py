@@ -27,7 +27,7 @@ class FieldTimes:
         return 0 if record is None else int(U64.unpack(record)[0])
 
     def set(self, field: bytes, time: int) -> bool:
-        """Let a field expire at a time; 0 for never.  Returns whether it had a time before."""
+        """Set the time of a field; 0 for never.  Returns whether it had one before."""
         old = self.get(field)
         if old:
             self._records.delete(self._order + U64.pack(old) + field)

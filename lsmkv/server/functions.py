@@ -55,7 +55,8 @@ class Library(Script):
             self.register(registered)
 
     def register(self, registered: bytes) -> None:
-        """Take what it has registered.  Raises :class:`CommandError` if that makes no sense."""
+        """Take the functions that it registered.  Raises :class:`CommandError` if they are
+        invalid."""
         at, self.registered = 0, registered
         self.functions = []
         while at < len(registered):

@@ -35,8 +35,8 @@ def to_int(text: bytes, error: str = NOT_AN_INTEGER) -> int:
 
 
 def to_int_from(least: int, text: bytes, error: str, no_int: str = "") -> int:
-    """An integer of at least ``least``.  ``no_int`` is the error for what is no integer, if that
-    has one of its own."""
+    """An integer of at least ``least``.  ``no_int`` is the error for other text, if there is a
+    separate one."""
     number = to_int(text, no_int or error)
     if number < least:
         raise CommandError(error)

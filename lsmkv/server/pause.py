@@ -1,6 +1,6 @@
 """CLIENT PAUSE: requests wait for a time.
 
-A request that arrives meanwhile is kept, and runs when the pause ends.  No later request of its
+A request that arrives during the pause is kept, and runs when it ends.  No later request of its
 client runs before it.
 """
 
@@ -36,7 +36,7 @@ class Pause:
         return len(self._waiting)
 
     def begin(self, seconds: float, everything: bool) -> None:
-        """Pause clients.  A pause that there is gets only longer, and stricter."""
+        """Pause clients.  This only extends and tightens an existing pause."""
         end = time.monotonic() + seconds
         self._end = max(end, self._end) if self.active else end
         self._everything = everything or (self.active and self._everything)

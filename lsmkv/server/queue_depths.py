@@ -1,8 +1,8 @@
 """Lengths of the job queues of Celery, RQ, Dramatiq and Huey, and the age of each one's oldest job.
 
 These libraries keep a queue as a list.  Most do not say in a job when it was sent.  So the ends of
-each list are noted once a second: an element has waited since the first note that has it.  What
-waited before the server started, or before it noticed the queue, counts from then.
+each list are noted once a second: an element has waited since the first note that has it.  For a
+job that waited before the server started, or noticed the queue, the wait counts from that time.
 """
 
 from __future__ import annotations

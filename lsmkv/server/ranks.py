@@ -48,7 +48,7 @@ class Blocks:
         return bisect_right(self.starts, place) - 1
 
     def before(self, at: int) -> int:
-        """The number of members before a block.  A sum of so many numbers."""
+        """The number of members before a block.  O(blocks before it)."""
         return sum(self.counts[:at])
 
     def holding(self, rank: int) -> tuple[int, int]:
@@ -69,12 +69,12 @@ class Blocks:
         return self.starts[at + 1] if at + 1 < len(self.starts) else None
 
     def add(self, place: bytes) -> None:
-        """A member is added."""
+        """Count a member that is added."""
         self.counts[bisect_right(self.starts, place) - 1] += 1
 
     def remove(self, place: bytes, length: int) -> None:
-        """A member is removed.  Blocks of fewer than ``length`` members, taken together, become
-        one."""
+        """Discount a member that is removed.  Blocks of fewer than ``length`` members, taken
+        together, become one."""
         counts = self.counts
         at = bisect_right(self.starts, place) - 1
         counts[at] -= 1

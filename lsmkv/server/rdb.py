@@ -32,7 +32,7 @@ _MOST_UNPACKED: Final = 1 << 29
 
 
 class RdbError(Exception):
-    """Bytes that are not what they should be."""
+    """Invalid bytes."""
 
 
 class Reader:
@@ -90,7 +90,7 @@ class Reader:
         return self.take(self.length())
 
     def strings(self, count: int) -> list[bytes]:
-        """So many strings."""
+        """The next ``count`` strings."""
         if count > self.left:
             raise RdbError
         return [self.string() for _ in range(count)]

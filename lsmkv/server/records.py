@@ -132,7 +132,7 @@ class Records:
 
     def under(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """The entries whose keys begin with a prefix, in order, without it: from ``prefix + start``
-        on.  As in :meth:`scan`, keys may be written meanwhile."""
+        on.  As in :meth:`scan`, keys may be written during it."""
         skip = len(prefix)
         for name, value in self.scan(prefix + start, successor(prefix)):
             yield name[skip:], value
@@ -164,7 +164,7 @@ class Records:
                 stored = next(found, None)
 
     def _pending_keys(self, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[bytes]:
-        """The pending keys of a range, in chunks: the order may change meanwhile."""
+        """The pending keys of a range, in chunks: the order may change between them."""
         if self._order is None:
             if len(self.pending) < _CHUNK:
                 keys = [
@@ -191,7 +191,7 @@ class Records:
         return len(self._undo)
 
     def keep(self) -> None:
-        """The command has succeeded: keep its writes."""
+        """Keep the writes of a command that succeeded."""
         self._undo.clear()
 
     def undo(self, mark: int = 0) -> None:
@@ -208,7 +208,7 @@ class Records:
     def commit(self) -> None:
         """Write everything as one record.
 
-        Raises what ``DB.write`` raises.  Then nothing is written, and nothing is pending any more.
+        Raises what ``DB.write`` raises.  Then nothing is written, and nothing remains pending.
         """
         batch = batch_of(self.pending)
         self.forget()

@@ -132,8 +132,7 @@ class RequestReader:
     # With hiredis
 
     def _next_parsed(self, at: int) -> bool:
-        """True if hiredis has parsed a complete array, whose elements are now in ``_arguments``.
-        If so its elements are in ``_arguments``."""
+        """True if hiredis has parsed a complete array, whose elements are now in ``_arguments``."""
         data = self._data
         if not self._parsed:
             if at < self._slow_before:

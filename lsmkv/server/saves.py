@@ -20,6 +20,6 @@ class Saves:
         """The number of changes that a sync has made durable."""
 
     def end(self, written: int) -> None:
-        """A sync has ended that began when ``written`` changes were in the log."""
+        """Note the end of a sync that began when ``written`` changes were in the log."""
         self.time = int(time.time())
         self.durable = max(self.durable, written)

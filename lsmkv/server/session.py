@@ -112,13 +112,13 @@ class Service(ABC):
         self.executing = executing
 
     def apply_rights(self) -> None:
-        """After a change of users: apply it to their sessions."""
+        """Apply a change of users to their sessions."""
         for session in self.sessions.values():
             session.apply_rights()
 
     @abstractmethod
     def touch(self, session: Session) -> None:
-        """The session has output again, after it had none."""
+        """Note that the session has output again."""
 
     @abstractmethod
     def fail(self, what: str, error: BaseException) -> None:
@@ -131,7 +131,7 @@ class Service(ABC):
 
     @abstractmethod
     def pause_clients(self, seconds: float, everything: bool) -> None:
-        """Let requests wait: all, or those that write."""
+        """Delay requests: all, or those that write."""
 
     @abstractmethod
     def end_pause(self) -> None:
@@ -168,15 +168,15 @@ class Service(ABC):
 
     @abstractmethod
     def begin_busy(self, evaluation: Evaluation) -> None:
-        """A script goes on in a thread."""
+        """Note that a script continues in a thread."""
 
     @abstractmethod
     def end_busy(self, evaluation: Evaluation, reply: Reply) -> None:
-        """A script in a thread has ended: answer it, and go on."""
+        """Answer a script that has ended in a thread, and continue."""
 
     @abstractmethod
     def release_held_back(self) -> None:
-        """Let the clients go on whose requests wait for the end of a script."""
+        """Resume the clients whose requests wait for the end of a script."""
 
     @abstractmethod
     def show(self, session: Session, found: Command, request: list[bytes]) -> None:
@@ -205,14 +205,14 @@ class Scripts(ABC):
     def evaluate(self, evaluation: Evaluation) -> Reply:
         """Compile a script, keep its source, and run it unless it is only loaded.
 
-        Returns its reply, or ``NO_REPLY`` if it goes on in a thread.  Raises
+        Returns its reply, or ``NO_REPLY`` if it continues in a thread.  Raises
         :class:`CommandError` for an invalid script.
         """
 
     @abstractmethod
     def kill(self, function: bool = False) -> None:
-        """End the script, or the function, that runs.  Raises :class:`CommandError` if that cannot
-        be."""
+        """End the script, or the function, that runs.  Raises :class:`CommandError` if that is
+        impossible."""
 
     @abstractmethod
     def forget(self) -> None:
@@ -299,7 +299,7 @@ class Session:
         self.closing = False
         """True if its connection is closed once its replies are sent."""
         self.gone = False
-        """True if its connection is lost or cut.  Then nothing is sent any more."""
+        """True if its connection is lost or cut.  Nothing more is sent."""
         self.out: list[bytes] = []
         """Replies and pushes of this tick."""
         self.out_size = 0
@@ -318,7 +318,7 @@ class Session:
         self.send: Callable[[bytes], None] = _drop
         """Passes bytes to the connection."""
         self.disconnect: Callable[[], None] = _nothing
-        """Closes the connection at once."""
+        """Closes the connection immediately."""
         self.hang_up: Callable[[], None] = _nothing
         """Closes the connection once everything is sent."""
         self.descriptor = -1
@@ -396,7 +396,7 @@ class Session:
         self.disconnect()
 
     def leave(self) -> None:
-        """Its connection is lost: drop the references in both directions."""
+        """Drop the references in both directions, once its connection is lost."""
         self.closing = self.gone = True
         self.forget_output()
         self.send = _drop
@@ -443,7 +443,7 @@ class Session:
         self.apply_rights()
 
     def apply_rights(self) -> None:
-        """After a change of its user: apply it."""
+        """Apply a change of its user."""
         self.limited = self.must_authenticate or not self.user.unlimited
 
     def reads_all_keys(self, request: list[bytes]) -> bool:
@@ -469,11 +469,11 @@ class Session:
         return any(self.subscriptions)
 
     def mark_changed(self) -> None:
-        """A key that it watches has changed."""
+        """Note that a key that it watches has changed."""
         self.changed = True
 
     def unwatch(self) -> None:
-        """Watch no key any more."""
+        """Stop watching keys."""
         for place in self.watching:
             calls = self.space.watched.get(place)
             if calls is not None:
@@ -484,7 +484,7 @@ class Session:
         self.changed = False
 
     def leave_transaction(self) -> None:
-        """Forget the queued commands, and watch no key any more."""
+        """Forget the queued commands, and stop watching keys."""
         self.queued = None
         self.queued_size = 0
         self.refused = False

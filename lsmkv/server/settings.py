@@ -101,7 +101,7 @@ class Settings:
     eviction: str = "noeviction"
     """The choice of keys to remove beyond that: CONFIG's ``maxmemory-policy``."""
     samples: int = 5
-    """One of so many keys is evicted: CONFIG's ``maxmemory-samples``."""
+    """The number of keys of which one is evicted: CONFIG's ``maxmemory-samples``."""
     max_bulk: int = 512 * 2**20
     """Bytes of the longest argument: CONFIG's ``proto-max-bulk-len``."""
     query_buffer_limit: int = 2**30

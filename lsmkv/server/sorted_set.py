@@ -27,7 +27,7 @@ from lsmkv.server.records import Records
 
 _TIGHTEN_AFTER = 64
 _FEW = 64
-"""A count of up to so many members takes no look at their ranks."""
+"""Members up to which a count does not look at ranks."""
 _NEGATIVE_ZERO = b"-"
 
 Scored = tuple[bytes, float]
@@ -74,7 +74,7 @@ class SortedSet:
         self._tighten()
 
     def remove(self, member: bytes, score: float) -> None:
-        """Remove a member, which has this score."""
+        """Remove a member with this score."""
         self.records.delete(self._members + member)
         self._remove_place(ordered_score(score) + member)
         self.entry.size -= 1
@@ -249,7 +249,7 @@ class _Walk:
         self.cuts: list[Cut] = []
 
     def step(self) -> bool:
-        """Go on to the next member.  Returns whether there is one."""
+        """Move to the next member.  Returns whether there is one."""
         place = next(self._places, None)
         if place is None:
             return False

@@ -126,7 +126,7 @@ class Sources:
         return script.sha in self._scripts
 
     def add(self, script: Script, loaded: bool) -> None:
-        """Keep a script that compiles.  A store that takes no writes does not have it then."""
+        """Keep a script that compiles.  A store that takes no writes does not store it."""
         sha, space = script.sha, self._space
         self._scripts[sha] = script
         if len(self._scripts) > _MOST_IN_MEMORY:

@@ -106,7 +106,7 @@ class Stream:
         return removed
 
     def _find_first(self) -> None:
-        """The first entry was removed: find the next one.  Deletions are passed over once."""
+        """Find the first entry after a removal.  Deletions are passed over once."""
         if self.entry.size == 0:
             self.first = NO_ID
             return

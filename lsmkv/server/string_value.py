@@ -6,7 +6,7 @@ missing, a chunk or the end of one, is zeros: a string of 512 MiB of which one b
 chunk.
 
 Both sizes were measured.  To read and write a chunk of 16 KiB takes as long as one of 4 KiB, and a
-sixth of what one of 64 KiB takes; a string of 512 MiB is read and written as fast in either.
+sixth of what one of 64 KiB takes; a string of 512 MiB is read and written as fast with both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_WHOLE: Final = 128 << 10
 MOST_AT_ONCE: Final = 4 << 20
 """Bytes of the longest string that is written in one step: see ``staging.py``."""
 _FEW: Final = 4
-"""So many chunks are read by Gets; more, by a scan."""
+"""Chunks up to which Gets read them; more are read by a scan."""
 
 
 class NotStaged(Exception):
@@ -149,7 +149,7 @@ class StringValue:
 
     @property
     def _end(self) -> int:
-        """No chunk of this number, or a higher one, is there yet."""
+        """The lowest number from which no chunk exists yet."""
         return -(-self.entry.size // self.entry.chunk_size)
 
     def flush(self) -> None:

@@ -6,7 +6,7 @@ row takes four operations on such numbers (Crochemore, Iliopoulos, Pinzon and Re
 stand for the bytes of the shorter string.
 
 Redis goes back from both ends: over a match to both sides, otherwise to the previous byte of the
-first string if that is longer, else to that of the second.  So it goes on in the second string as
+first string if that is longer, else to that of the second.  So it continues in the second string as
 far as the length stays the same, unless a match comes first, and then in the first one to the next
 match: here a step each.
 """

@@ -39,14 +39,14 @@ class _Held:
         return b"".join(self.parts)
 
     def refuse_writes(self, refusal: bytes) -> None:
-        """The sync has failed."""
+        """Replace the replies to writes with an error, after a failed sync."""
         for at in self.unwritten:
             self.parts[at] = refusal
         for at in self.transactional:
             self.parts[at] = b""
 
     def drop(self) -> None:
-        """The connection is gone."""
+        """Drop the output of a lost connection."""
         self.parts.clear()
         self.unwritten.clear()
         self.transactional.clear()
@@ -109,7 +109,7 @@ class Syncs:
             self._syncing.add_done_callback(lambda done: self._end(done, count, written))
 
     def _end(self, done: asyncio.Future[None], count: int, written: int) -> None:
-        """Release the replies whose writes are now durable, and sync for the writes since then."""
+        """Release the replies whose writes are now durable, and sync for later writes."""
         self._syncing = None
         error = None if done.cancelled() else done.exception()
         released, self._held = self._held[:count], self._held[count:]

@@ -10,9 +10,9 @@ from collections import OrderedDict
 from typing import Final
 
 MOST_KEYS: Final = 100_000
-"""Keys that are known at once.  One takes about 200 bytes."""
+"""The most keys that are known.  One takes about 200 bytes."""
 _HALVED_EVERY: Final = 10 * MOST_KEYS
-"""After so many uses of keys all frequencies are halved."""
+"""Uses of keys after which all frequencies are halved."""
 
 
 class Usage:
@@ -26,7 +26,7 @@ class Usage:
         self._uses = 0
 
     def note(self, name: bytes) -> None:
-        """A key is used.  O(1)."""
+        """Note the use of a key.  O(1)."""
         self._uses = uses = self._uses + 1
         scores = self._scores
         if self._by_frequency:
@@ -47,7 +47,7 @@ class Usage:
                 del self._scores[name]
 
     def forget(self, name: bytes) -> None:
-        """A key is gone."""
+        """Forget a removed key."""
         self._scores.pop(name, None)
 
     def quantile(self, part: float) -> int:

@@ -71,7 +71,7 @@ class ShardIterator(Generic[Entry_co]):
         return self
 
     def __next__(self) -> Entry_co:
-        """The next entry, in the iterator's direction: ``(key, value)``, or the part asked for."""
+        """The next entry, in the iterator's direction: ``(key, value)``, or the requested part."""
         while True:
             inner = self._current()
             if inner is None or self._left == 0:

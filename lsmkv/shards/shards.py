@@ -339,7 +339,7 @@ class Shards:
                     return False
                 taken = self._open_version(document, before.opened())
                 with self._lock:
-                    self._open()  # unless it was closed meanwhile
+                    self._open()  # unless it was closed in between
                     self._shards = taken
                 return True
         except OSError as error:
@@ -452,7 +452,7 @@ class Shards:
             with self._lock:
                 self._every.add(shard)
                 closed = self._shards is None
-            if closed:  # meanwhile
+            if closed:  # in between
                 shard.close()
                 raise ClosedError("the shards are closed")
             return shard
@@ -466,13 +466,13 @@ class Shards:
             self._at_once(shards.shard, wanted[first : first + _OPENED_AT_ONCE])
 
     def _at_once(self, call: Callable[[S], T], items: Sequence[S]) -> list[T]:
-        """The call's results for the items, in order, with many calls under way at once."""
+        """The call's results for the items, in order, with many concurrent calls."""
         if len(items) < 2:
             return [call(item) for item in items]
         pool = self._pool()
         try:
             results = pool.map(call, items)
-        except RuntimeError:  # no call is accepted any more: it was closed
+        except RuntimeError:  # no more calls are accepted: it was closed
             self._check_open()
             raise
         return list(results)

@@ -46,7 +46,7 @@ class ShardsStats:
     shards: int
     shards_open: int
     pairs: int
-    """The number of shards of the version."""
+    """The number of pairs of the version."""
     bytes: int
     """The bytes of the version's files."""
     gets: int

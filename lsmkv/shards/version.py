@@ -105,7 +105,7 @@ class VersionDocument(NamedTuple):
     number: int
     """From 1."""
     nonce: str
-    """Random hexadecimal digits: they tell a publisher's own document from another's."""
+    """Random hexadecimal digits that distinguish a publisher's own document from another's."""
     build: str
     """Names the build; plain text without a slash."""
     created: str

@@ -1,5 +1,5 @@
-"""Connections between simulated processes, and waiting for them: what
-``lsmkv.shared.system.sockets`` has.
+"""Connections between simulated processes, and waiting for them: a simulation of
+``lsmkv.shared.system.sockets``.
 
 A connection takes any number of bytes; a message comes in two parts.  Every call is a switch point.
 """
@@ -44,7 +44,7 @@ class _Pollable:
         return 1
 
     def changed(self) -> None:
-        """Let those continue that wait for it."""
+        """Wake the threads that wait for it."""
         scheduler = self.process.system.scheduler
         scheduler.wake_waiting_for(self)
         for poll in self.pollers:
@@ -128,7 +128,7 @@ class _Socket(_Pollable):
         self.send(data[half:], 0)
 
     def send(self, data: bytes, _flags: int) -> int:
-        """Send everything at once."""
+        """Send everything in one part."""
         self._at("sends")
         other = self.other
         if other.gone or other.refuses:
@@ -161,7 +161,7 @@ class _Socket(_Pollable):
         return len(data)
 
     def hung_up(self) -> None:
-        """The other end was closed."""
+        """True if the other end was closed."""
         self.ended = True
         self.changed()
 
@@ -170,7 +170,7 @@ class _Socket(_Pollable):
         self.leave()
 
     def leave(self) -> None:
-        """Let the other end know that this one was closed."""
+        """Notify the other end that this one was closed."""
         if not self.gone:
             self.gone = True
             self.other.reset = bool(self.received)
@@ -206,7 +206,7 @@ class _Alarm(_Pollable):
         self.changed()
 
     def quiet(self) -> None:
-        """Be silent."""
+        """Reset the alarm."""
         self.process.at("is quiet")
         self._rings = False
 
@@ -215,7 +215,7 @@ class _ReserveDescriptor:
     """A descriptor, of which there are enough here."""
 
     def renew(self) -> None:
-        """Have it again."""
+        """Take it again."""
 
     def close(self) -> None:
         """Give it up."""
@@ -229,20 +229,21 @@ class _Poll:
         self._registered: dict[int, _Pollable] = {}
 
     def register(self, fd: int, _events: int) -> None:
-        """Wait for it, too."""
+        """Also wait for it."""
         one = self._process.opened(fd)
         self._registered[fd] = one
         one.pollers.append(self)
 
     def unregister(self, fd: int) -> None:
-        """Wait for it no more."""
+        """Stop waiting for it."""
         one = self._registered.pop(fd, None)
         if one is None:
             raise error_of(errno.ENOENT)
         one.pollers.remove(self)
 
     def poll(self, seconds: float = -1.0, most: int = -1) -> list[tuple[int, int]]:
-        """The descriptors that are ready, once there are some; none after so many seconds."""
+        """The descriptors that are ready, once there are some; none after the timeout in
+        seconds."""
         scheduler = self._process.at("polls")
         while True:
             ready = [(fd, one.events) for fd, one in self._registered.items() if one.ready]
@@ -252,7 +253,7 @@ class _Poll:
                 return []
 
     def close(self) -> None:
-        """Wait for nothing more."""
+        """Stop waiting."""
         for fd in list(self._registered):
             self.unregister(fd)
 
@@ -278,10 +279,10 @@ class _Ready:
     """Waits for room to send, of which there is enough."""
 
     def register(self, fd: int, _events: int) -> None:
-        """Wait for it, too."""
+        """Also wait for it."""
 
     def poll(self) -> None:
-        """Return at once."""
+        """Return without waiting."""
 
 
 class Sockets:

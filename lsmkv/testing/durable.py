@@ -1,9 +1,9 @@
 """Files and directories in memory, with the parts of them that survive a power cut.
 
 The model is pessimistic on purpose.  Only the file's own ``sync`` makes content durable, and only
-its directory's ``sync`` makes a name durable.  (``create=True`` makes a directory durable at once,
-as the interface promises.)  The fate of the rest is drawn at random from the behaviors of real file
-systems: :class:`NameModel` for names, :class:`Tails` for content.
+its directory's ``sync`` makes a name durable.  (``create=True`` makes a directory durable
+immediately, as the interface promises.)  The fate of the rest is drawn at random from the behaviors
+of real file systems: :class:`NameModel` for names, :class:`Tails` for content.
 
 It leaves out foreign content (a file system that shows another file's old blocks is broken), and
 reordered renames of one file onto itself.
@@ -103,7 +103,7 @@ class DurableFile(MemoryFile):
             self._earlier = {}
 
     def doom(self) -> None:
-        """A sync failed: bytes that are not durable now never will be."""
+        """Note a failed sync: bytes that are not durable now never will be."""
         self._doomed = True
 
     def survivor(self, cut: PowerCut) -> DurableFile:

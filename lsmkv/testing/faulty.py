@@ -163,7 +163,7 @@ class FaultyEnv(Env):
         """Make the n-th call from now on (the next one is 1) raise ``error`` and do nothing.
 
         ``error`` is ``EIO`` by default; each failing call raises a new ``OSError`` with its
-        ``errno`` and text, which names the file.  ``sticky``: all later calls fail, too.
+        ``errno`` and text, which names the file.  ``sticky``: all later calls also fail.
         ``short``: a failing ``append`` writes the first half of its data.  ``calls``: only these
         (from ``CALLS``) are counted and fail.  A failing ``sync`` makes nothing durable, then or
         later.

@@ -25,7 +25,7 @@ class Crash:
 
     @property
     def how(self) -> str:
-        """In two words."""
+        """The kind of crash, in two words."""
         return "killed" if self.names is None else "power cut"
 
     def restart(self, env: FaultyEnv) -> FaultyEnv:

@@ -2,9 +2,9 @@
 
 :func:`install` is called in a process that has not imported the engine yet (``interpreted.py``).
 The engine itself has no switch points: it takes everything that makes threads wait from
-``lsmkv.engine.util.threads``, ``librt.threading`` and ``time``, and gets the simulated versions
-instead.  A lock is a switch point before it is taken and after it is released.  So is every call of
-a file system in memory, which takes a lock.
+``lsmkv.engine.util.threads``, ``librt.threading`` and ``time``, and gets the simulated versions.  A
+lock is a switch point before it is taken and after it is released.  So is every call of a file
+system in memory, which takes a lock.
 
 Outside a run there is one thread, and nothing waits.
 """

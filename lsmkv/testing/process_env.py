@@ -1,7 +1,7 @@
 """The disk of a run as one of its processes has it: directories, ``LOCK``, ``SHARED``, and pages.
 
 Every call is a switch point, and so is every load and store of a word of a page: there another
-process goes on, or this one is killed.
+process continues, or this one is killed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Simulated processes: groups of threads, with what a system keeps for each, that can be killed.
 
-The system does the same for a simulated process that is killed as for a real one: its threads do
-nothing more, its leases and locks end, its connections are closed, and what it wrote stays.
+The system does the same for a simulated process that is killed as for a real one: its threads stop,
+its leases and locks end, its connections are closed, and what it wrote stays.
 
 What a process has of the system is simulated in :mod:`lsmkv.testing.process_env` and
 :mod:`lsmkv.testing.connections`; everything above that is the engine's own code.
@@ -108,7 +108,8 @@ class Process:
         self._last_point = self._points + points
 
     def stop(self) -> None:
-        """Stop it, as SIGSTOP does: its threads wait until :meth:`go_on`, whatever becomes free.
+        """Stop it, as SIGSTOP does: its threads wait until :meth:`go_on`, even if what they wait
+        for becomes free.
 
         It keeps all that it has.  One of its own threads continues to its next switch point.
         """
@@ -119,7 +120,7 @@ class Process:
         self._stop_point = self._points + points
 
     def go_on(self) -> None:
-        """Let it continue, as SIGCONT does."""
+        """Continue it, as SIGCONT does."""
         self.stopped = False
 
     @property
@@ -130,7 +131,7 @@ class Process:
     # What its objects use
 
     def step(self) -> None:
-        """One of its threads is at a switch point."""
+        """Pass a switch point of one of its threads."""
         self._points += 1
         if self._points == self._last_point:
             self.kill()
@@ -138,7 +139,8 @@ class Process:
             self.stop()
 
     def at(self, doing: str) -> Scheduler:
-        """A switch point before a call of the system; ``RuntimeError`` in no thread of its own."""
+        """A switch point before a call of the system; ``RuntimeError`` outside of its own
+        threads."""
         scheduler = self.system.scheduler
         thread = scheduler.current
         if thread is None or thread.group is not self:

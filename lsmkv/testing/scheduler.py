@@ -5,7 +5,7 @@ A simulated thread is a real one with a *baton*, a lock that it waits for.  The 
 Both ask the strategy which thread is next, hand that thread its baton, and wait for their own.  So
 everything that happens depends on the strategy's answers only, not on the machine or the time.
 
-*Time* is simulated, too.  It passes only when no thread can run: then the thread whose wait ends
+*Time* is also simulated.  It passes only when no thread can run: then the thread whose wait ends
 first continues.  If no thread can run and no time-out would change that, the run has found a
 deadlock, or a lost wake-up.
 
@@ -34,7 +34,7 @@ class Unwind(BaseException):
 
 
 class Switch(NamedTuple):
-    """One change from one thread to another, in words."""
+    """A description of a change from one thread to another."""
 
     thread: str
     place: str
@@ -62,7 +62,7 @@ class Group(Protocol):
     """True while none of them runs."""
 
     def step(self) -> None:
-        """One of them is at a switch point: the others may be ended now, and it, too."""
+        """Pass a switch point of one of them: the others may be ended now, and this one also."""
         ...
 
 
@@ -155,14 +155,14 @@ class Scheduler:
         self.forced: list[Forced] = []
         """The decisions so far that were not the usual ones."""
         self.switches: list[Switch] | None = None
-        """The switches in words, if requested."""
+        """Descriptions of the switches, if requested."""
         self.at_step: Callable[[], bool] | None = None
-        """Asked at every switch point whether this life ends here."""
+        """Called at every switch point; True if this life ends here."""
 
     # Lives
 
     def run(self, function: Callable[[], object]) -> None:
-        """One life: run ``function`` as a thread, and return when all threads have ended."""
+        """Run one life: ``function`` as a thread, until all threads have ended."""
         self.unwinding = False
         self._done.acquire()
         first = self.start(function, (), "main")
@@ -286,12 +286,12 @@ class Scheduler:
         return not thread.timed_out
 
     def wake(self, thread: Thread) -> None:
-        """Let the thread continue."""
+        """Make the thread able to continue."""
         thread.can_run = True
         thread.until = None
 
     def wake_waiting_for(self, lock: object) -> None:
-        """Let the threads that wait for this continue."""
+        """Wake the threads that wait for this."""
         for thread in self._threads:
             if thread.lock is lock:
                 self.wake(thread)
@@ -367,7 +367,7 @@ class Scheduler:
         return chosen
 
     def _pass_time(self, thread: Thread) -> list[Thread]:
-        """No thread can run: the one whose wait ends first continues; none after a failure."""
+        """Continue the thread whose wait ends first, since none can run; none after a failure."""
         waiting = [one for one in self._threads if one.until is not None and not one.is_stopped]
         if all(one.only_signals for one in waiting):
             kind = DEADLOCK if self._is_circle() else LOST_WAKE_UP

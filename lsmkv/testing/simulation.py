@@ -93,7 +93,7 @@ class SimulatedFailure:
 
 
 def _cut(text: str, width: int) -> str:
-    """A text of at most so many characters."""
+    """A text of at most ``most`` characters."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -136,10 +136,11 @@ def simulate(
 ) -> SimulationReport:
     """Run a program of several threads on a disk in memory, under schedules drawn from seeds.
 
-    Exactly one thread runs at a time.  At every *switch point* the seed decides which one goes on:
-    before a lock is taken and after it is released, at every wait, every call of the file system,
-    and with ``lines`` before every line of these modules or packages (``"program"`` is the program
-    itself), which takes longer.  So a seed determines a run, which fails every time or never.
+    Exactly one thread runs at a time.  At every *switch point* the seed decides which one
+    continues: before a lock is taken and after it is released, at every wait, every call of the
+    file system, and with ``lines`` before every line of these modules or packages (``"program"`` is
+    the program itself), which takes longer.  So a seed determines a run, which fails every time or
+    never.
 
     ``program`` takes a :class:`Run`, on whose ``env`` it opens its store.  It is a function at the
     top of a module, which is imported in another process; ``"module:function"``;
@@ -152,7 +153,7 @@ def simulate(
     * ``crashes``: at most this many kills or power cuts, after each of which ``program`` is called
       again; ``faults``: in most runs one call of the file system fails, once or from then on.
     * ``schedule``: the schedule of a failure, to run it again, with the same ``seed`` and options.
-    * ``reduce``: how many runs to spend on a failure, to find the switches that it needs.
+    * ``reduce``: the number of runs to spend on a failure, to find the switches that it needs.
     * ``most_steps``: the number of switch points after which a run counts as endless.
 
     Raises ``ValueError`` or ``TypeError`` for invalid arguments, and

@@ -29,7 +29,7 @@ class AsForced:
 class RandomWalk:
     """Any thread that can run, each as likely as the others, at a share of the switch points.
 
-    The share is drawn, too.  A mistake that shows if a thread is stopped within a few steps needs
+    The share is also drawn.  A mistake that shows if a thread is stopped within a few steps needs
     many switches; one that shows if others do much while a thread is stopped needs few.
     """
 

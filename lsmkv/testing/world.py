@@ -36,7 +36,7 @@ _OWN = (
     *(__name__, "lsmkv.engine.env.base", "lsmkv.engine.env.memory"),
     *("lsmkv.testing.durable", "lsmkv.testing.faulty"),
 )
-"""Modules that reports do not name: they name the callers instead."""
+"""Modules that reports do not name: they name the callers."""
 _TEXT = "program.py"
 """The file name of a program that is given as text."""
 
@@ -98,10 +98,10 @@ class Run:
         """A new process, which has no thread yet.
 
         ``start(function, *arguments, name="")`` starts one.  Its threads open stores on its
-        ``env``, and share them with other processes.  ``kill()`` kills it, and ``kill_after(n)``
-        at the n-th switch point of its threads from now on; ``points`` counts these.  ``killed``
-        says whether that has happened, and ``pid`` is its process id.  ``stop()`` and
-        ``stop_after(n)`` stop it, and ``go_on()`` lets it continue.
+        ``env``, and share them with other processes.  ``kill()`` kills it, and ``kill_after(n)`` at
+        the n-th switch point of its threads from now on; ``points`` counts these.  ``killed`` says
+        whether that has happened, and ``pid`` is its process id.  ``stop()`` and ``stop_after(n)``
+        stop it, and ``go_on()`` continues it.
 
         >>> from lsmkv import DB, SharedDB
         >>> def count(process):

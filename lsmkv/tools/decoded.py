@@ -1,6 +1,6 @@
-"""Records of other programs' stores as text: whose a store is, and how its bytes are shown.
+"""Records of other programs' stores as text: the program of a store, and the decoding of its bytes.
 
-The pages use this in a browser's tab, too, where there are no shards and no typer.
+The pages also use this in a browser's tab, where there are no shards and no typer.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ flush of a few scattered writes, for example), its keys are listed and looked up
 the keys of the memtables.  Everything else is equal and is not read.  Damage in a shared table is
 therefore not noticed.
 
-A plan holds for one state of each store only, and writers may go on meanwhile.  So a :class:`State`
-is taken of each first, and the plan and all reads are of that.
+A plan holds for one state of each store only, and writers may continue during the comparison.  So a
+:class:`State` is taken of each first, and the plan and all reads use it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Extent:
     """The tables of both stores together."""
     bytes: int
     tables_identical: int
-    """Tables of A that B holds too."""
+    """Tables of A that B also holds."""
     bytes_identical: int
     bytes_skipped: int
     """The size, in both stores, of the shared tables that no range touches."""
@@ -203,7 +203,7 @@ def _pairs(state: State, keys: Range) -> Iterator:
 def _match(
     tables_a: list[TableInfo], tables_b: list[TableInfo], same: Same
 ) -> tuple[list[TableInfo], list[TableInfo], list[TableInfo]]:
-    """The tables of A that B has too, those of A alone, and those of B alone."""
+    """The tables that both have, those of A alone, and those of B alone."""
     alike: defaultdict[tuple[int, bytes, bytes], list[TableInfo]] = defaultdict(list)
     for table in tables_b:
         alike[table.size, table.smallest, table.largest].append(table)

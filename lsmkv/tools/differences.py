@@ -26,7 +26,7 @@ class Form(NamedTuple):
 def print_differences(
     found: Iterable[Difference], form: Form, most: int | None
 ) -> tuple[dict[str, int], bool]:
-    """Print them, at most so many; how many there were of each kind, and whether that is all."""
+    """Print them, at most ``most``; return the number of each kind, and True if that is all."""
     counts = dict.fromkeys(SIGNS, 0)
     for difference in found:
         counts[_change(difference)] += 1

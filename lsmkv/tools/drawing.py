@@ -59,11 +59,11 @@ class Progress:
         self._task = self.bar.add_task(description, total=total, figures="")
 
     def advance(self, done: int) -> None:
-        """So much more is done."""
+        """Report additional progress."""
         self._show(self._done + done, self._total, self._description)
 
     def report(self, done: int, total: int, phase: str) -> None:
-        """So much is done in all, of so much, and this is the phase: the engine's callback."""
+        """Report the total progress and the phase: the engine's callback."""
         self._show(done, total, f"{self._description}, {phase}")
 
     def report_phase(self, phase: str, unit: str, done: int, total: int | None) -> None:

@@ -58,7 +58,7 @@ class FilterFigures:
     def look(self, tables: Sequence[TableInfo]) -> dict[TableInfo, TableFilters]:
         """The figures of these tables.
 
-        A table that a compaction has removed meanwhile counts as one without filters.
+        A table that a compaction has just removed counts as one without filters.
         """
         figures: dict[TableInfo, TableFilters] = {}
         with StoreFiles(self._path) as files:

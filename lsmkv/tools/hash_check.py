@@ -2,7 +2,7 @@
 
 Sequential keys, timestamps and other keys that differ in a few digits have similar 32-bit hashes,
 and far more absent ones pass a filter than its bits promise.  ``lsmkv stats`` says so.  The absent
-keys are numbers that lie between two neighbors of the store: other keys do not have the weakness.
+keys are numbers between two neighbors of the store: other keys do not have the weakness.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def check_hash(
 ) -> HashCheck | None:
     """Ask the filters of a store for numbers that its keys leave out.
 
-    None where no table has LevelDB's filters, or where keys do not count.  Cost: a few blocks of
-    at most 32 tables, and at most 2,000 Gets, which change the counters of ``db``.
+    None where no table has LevelDB's filters, or where keys are not sequential.  Cost: a few blocks
+    of at most 32 tables, and at most 2,000 Gets, which change the counters of ``db``.
     """
     bloom = BloomFilterPolicy().name
     tables = [table for table in filters if filters[table].policy == bloom]

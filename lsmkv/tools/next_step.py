@@ -1,4 +1,4 @@
-"""The command that leads on from a damaged store, and from a folder that holds none itself.
+"""The next command after a damaged store, and after a folder that holds none itself.
 
 Messages of commands end in it (``console.py``), and ``lsmkv doctor`` names it.  Only the names in
 directories are read here; ``lsmkv rescue`` reads the files.  Needs neither typer nor rich.
@@ -82,7 +82,7 @@ def rescue_command(path: str) -> str:
 def next_step(error: Exception, where: str | None, command: str) -> str:
     """Return the advice that ends the message of ``error``; empty if there is none.
 
-    ``where`` is what ``command`` was asked to read, if that is known.
+    ``where`` is the argument that ``command`` reads, if that is known.
     """
     if command == "rescue":
         return ""

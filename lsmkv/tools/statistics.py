@@ -58,21 +58,21 @@ def stats(
 
     Nothing is written, and no lock is taken: it works while another process writes. What Gets and
     writes cost is counted by the process that does them, in its DB.stats(); if it publishes its
-    counters (publish_stats=True), the rates that it has measured stand beside the expected ones.
+    counters (publish_stats=True), the measured rates are shown next to the expected ones.
 
-    If keys are sequential, LevelDB's filters are also asked for up to 2,000 missing numbers, which
-    reads a few blocks. If far more pass than expected, a warning says what to do.
+    If keys are sequential, up to 2,000 missing numbers are also looked up in LevelDB's filters,
+    which reads a few blocks. If far more pass than expected, a warning says what to do.
 
     Of a shard set: the shards of the newest version, and what a reader of all of them holds in
     memory and has requested. Each shard is opened, which takes one request.
 
-    JSON: every counter of DB.stats(), here of this reading process, before those keys are asked
-    for and without the reads of filters that the figures need, five or a few more for each
-    table; "filters": each level's by kind ("level", "kind", "number", "size", "expected");
-    "published": the counters of the live process, or null; "processes": if processes share the
-    store, what each has done, times in nanoseconds; "hash_check": what sequential keys
-    showed ("asked", "false_positives", "expected", "by_level", "rate", "suffers"), or null if keys
-    are not sequential or there are no filters of LevelDB's. For a shard set: the fields of
+    JSON: every counter of DB.stats(), here of this reading process, before those lookups and
+    without the reads of filters that the figures need, five or a few more for each table;
+    "filters": each level's by kind ("level", "kind", "number", "size", "expected"); "published":
+    the counters of the live process, or null; "processes": if processes share the store, what each
+    has done, times in nanoseconds; "hash_check": what sequential keys showed ("asked",
+    "false_positives", "expected", "by_level", "rate", "suffers"), or null if keys are not
+    sequential or no table has LevelDB's filters. For a shard set: the fields of
     lsmkv.shards.ShardsStats.
 
     OpenMetrics: the counters and latencies of the live process, if it publishes them; else the
@@ -131,7 +131,7 @@ def _print_shards(url: str, as_json: bool) -> None:
 
 
 def _hash_fields(checked: HashCheck | None) -> dict[str, Any] | None:
-    """The check as JSON; null where there are no filters of LevelDB's."""
+    """The check as JSON; null if no table has LevelDB's filters."""
     if checked is None:
         return None
     return checked._asdict() | {"rate": checked.rate, "suffers": checked.suffers}
@@ -322,7 +322,7 @@ class _Drawing(Sheet):
         )
 
     def _measured(self) -> tuple[dict[int, float], str]:
-        """The rates that were measured, by level, and in words by what."""
+        """The measured rates, by level, and a description of who measured them."""
         live = self._look.live
         if live is not None:
             found = {

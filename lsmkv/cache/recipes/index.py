@@ -212,5 +212,5 @@ class Index(MutableMapping[Any, Any]):
         return f"{type(self).__name__}({self.directory!r})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """An index is pickled as its directory."""
+        """Pickle the index as its directory."""
         return type(self), (self.directory,)

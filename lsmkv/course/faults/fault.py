@@ -1,4 +1,4 @@
-"""A broken variant, what it is found by, and how an input shows it.
+"""A broken variant, its clues, and the inputs that show it.
 
 A variant is wrong only where its input holds the student's mark, with which all their keys begin.
 So an input that shows one student's fault shows nothing of another's.
@@ -25,7 +25,7 @@ class Fault:
     """One way to be wrong."""
 
     what: str
-    """In a sentence, for the teacher."""
+    """A sentence for the teacher."""
     function: str
     wrong: Function
     shows: Callable[[bytes], tuple[Any, ...]]

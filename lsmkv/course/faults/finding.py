@@ -22,7 +22,7 @@ class Finding:
     """For the teacher to read."""
     is_found: bool
     size: int
-    """The size of the call; 0 if it is none."""
+    """The size of the call; 0 if it is invalid."""
     least: int
     """The size of the smallest call that the course knows."""
     message: str

@@ -183,7 +183,7 @@ MERGING = Subject(
             lambda m: ([(m, 0, None)], 0),
         ),
         Fault(
-            "A reader looks behind deletions.",
+            "A reader looks past deletions.",
             "visible",
             lambda versions, n: _seen(versions, n, skips=True),
             lambda m: ([(m, 0, b""), (m, 1, None)], 1),

@@ -1,4 +1,4 @@
-"""The faults of each lab, and which of them is whose."""
+"""The faults of each lab, and their assignment to students."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class AskedTable:
     def _require_block(self, block: int) -> None:
         require(
             type(block) is int and 0 <= block < len(self.index_keys),
-            f"{self} has the blocks 0 to {len(self.index_keys) - 1}, and your code asks for"
+            f"{self} has the blocks 0 to {len(self.index_keys) - 1}, and your code requests"
             f" {shown(block)}.",
         )
 

@@ -140,17 +140,17 @@ def crashed() -> Crashed:
 
 
 def commit_plan(code: ModuleType, directory: Directory, plan: Plan, obsolete: list[str]) -> None:
-    """Let the student carry out a plan."""
+    """Have the student carry out a plan."""
     code.commit(directory, dict(plan.files), plan.manifest_number, list(obsolete))
 
 
 def commit_with(code: ModuleType, directory: Directory) -> None:
-    """Let the student commit the recovery of the crashed store."""
+    """Have the student commit the recovery of the crashed store."""
     commit_plan(code, directory, crashed().plan, crashed().obsolete)
 
 
 def committing(code: ModuleType) -> str:
-    """Nothing is lost, whenever the power is cut during a commit."""
+    """Check that nothing is lost, whenever the power is cut during a commit."""
     env, plan, obsolete, content = crashed()
     run = Run(env, functools.partial(commit_with, code))
     with run.env.open_directory(PATH) as directory:
@@ -205,7 +205,7 @@ def rules(plan: Plan, obsolete: list[str]) -> list[Rule]:
 
 
 def failing(code: ModuleType) -> str:
-    """Each call on the disk fails in turn.  Before the change of CURRENT, commit must raise, and
+    """Fail each call on the disk in turn.  Before the change of CURRENT, commit must raise, and
     remove nothing; afterwards it may continue with all other files."""
     env, directory = on_a_faulty_disk()
     before = env.calls
@@ -234,7 +234,7 @@ def judge_failure(env: FaultyEnv, raised: bool, n: int, in_force: bool) -> None:
     """Fail unless the student's commit acted correctly when its n-th call on the disk failed.
 
     ``in_force``: the change of CURRENT was durable by then.  If lsmkv cannot remove a file, it
-    continues with the others, and the student may do so, too.
+    continues with the others, and so may the student.
     """
     if not env.struck:
         return

@@ -229,7 +229,7 @@ def compacted_by_the_engine(tables: list[list[list[Entry]]], snapshot: int) -> l
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """The student picks and merges the tables of a store, which reads as before."""
+    """Check that a store reads as before, after the student picks and merges its tables."""
     tables = history()
     last = max(entry[1] for level in tables for run in level for entry in run)
     content: dict[bytes, bytes | None] = {}
@@ -257,7 +257,7 @@ def compact_store(
     snapshot: int,
     expected: list[Entry],
 ) -> str:
-    """Let the student carry out the compaction that a store needs."""
+    """Have the student carry out the compaction that a store needs."""
     version = lay_out(directory, tables)
     levels = files_of_version(version)
     require_urgent(code.level_scores(levels), version)
@@ -299,7 +299,7 @@ def compact_store(
 
 
 def require_urgent(got: object, version: Version) -> None:
-    """The highest of the student's scores is the one that the engine uses."""
+    """Fail unless the highest of the student's scores is the one that the engine uses."""
     require(
         isinstance(got, list) and len(got) == LEVELS - 1,
         f"level_scores must return a list of {LEVELS - 1} scores, not {shown(got)}.",

@@ -321,7 +321,7 @@ DEEP = (b"dog",)
 
 
 def versions(code: ModuleType) -> str:
-    """Older versions are dropped, except those that a snapshot reads."""
+    """Check that older versions are dropped, except those that a snapshot reads."""
     put: list[list[Entry]] = [
         [(b"ant", 9, b"new"), (b"bee", 8, b"only")],
         [(b"ant", 6, b"middle"), (b"cat", 5, b"only")],
@@ -343,7 +343,7 @@ def versions(code: ModuleType) -> str:
 
 
 def deletions(code: ModuleType) -> str:
-    """Deletions are dropped when they no longer hide anything."""
+    """Check that deletions are dropped when they no longer hide anything."""
     cases: tuple[tuple[list[list[Entry]], int, tuple[bytes, ...], str], ...] = (
         ([[(b"ant", 5, None)]], 9, (), ""),
         ([[(b"ant", 5, None)]], 9, (b"ant",), ""),

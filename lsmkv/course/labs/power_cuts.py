@@ -36,7 +36,7 @@ class Operation(NamedTuple):
     verb: str
     name: str
     words: str = ""
-    """Its description in messages."""
+    """The operation's description in messages."""
 
 
 class Rule(NamedTuple):
@@ -72,7 +72,7 @@ def _comes_last(done: list[tuple[str, str]], changes: set[tuple[str, str]], sync
 
 
 class Run:
-    """A procedure that was run once, with what it did to the disk."""
+    """A procedure that was run once, with its changes of the disk."""
 
     def __init__(self, start: lsmkv.MemoryEnv, procedure: Callable[[Directory], object]) -> None:
         """``start`` holds the store before it, all of it durable."""
@@ -86,10 +86,10 @@ class Run:
     def survives(
         self, judge: Callable[[lsmkv.Env], str], what: str, rules: Sequence[Rule], hint: str
     ) -> int:
-        """Fail if ``judge`` finds anything wrong with a state that a crash leaves; it returns
-        words.
+        """Fail if ``judge`` finds anything wrong with a state that a crash leaves; it returns a
+        description.
 
-        Then the rules are checked, too, since the states are drawn at random.  Returns how many
+        Then the rules are also checked, since the states are drawn at random.  Returns how many
         states there were.
         """
         broken = [rule for rule in rules if not rule.holds(self.operations)]

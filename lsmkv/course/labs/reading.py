@@ -36,7 +36,7 @@ from lsmkv.tools.text import count
 
 
 def finding(code: ModuleType) -> str:
-    """The table of a sorted level: at its ends, between tables, beyond them."""
+    """Check the table of a sorted level: at its ends, between tables, beyond them."""
     asked = 0
     for number in (0, 1, 2, 7):
         level = in_order(1, number)
@@ -68,7 +68,7 @@ def in_words(table: object) -> str:
 
 
 def bisecting(code: ModuleType) -> str:
-    """A large level is searched by bisection, in all its parts."""
+    """Check that a large level is searched by bisection, in all its parts."""
     level = Watched(in_order(1, 5000, 2))
     most = 0
     keys: dict[bytes, AskedTable | None] = {b"": None}
@@ -82,7 +82,7 @@ def bisecting(code: ModuleType) -> str:
         looks = level.looks
         place = f"It is in {expected}."
         if expected is None:
-            place = "It lies before the first table, between two tables, or after the last one."
+            place = "It is before the first table, between two tables, or after the last one."
         require(
             got is expected,
             f"find_table in a level of 5,000 tables must find {in_words(expected)} for {key!r}, but"
@@ -145,7 +145,7 @@ def ordering(code: ModuleType) -> str:
         )
     require(
         [table.number for table in levels[0]] == [21, 24, 26],
-        "tables_to_ask has changed the list of level 0. Other Gets use it, too: sort a copy.",
+        "tables_to_ask has changed the list of level 0. Other Gets also use it: sort a copy.",
     )
     return f"{len(ASKED)} keys"
 
@@ -169,7 +169,7 @@ def blocks(code: ModuleType) -> str:
 
 
 def answers(code: ModuleType) -> str:
-    """The value of a key, wherever it is; deletions, and old versions below them."""
+    """Check the values of keys on every level; deletions, and old versions below them."""
     for key in ASKED:
         steps: list[Step] = []
         levels = layers(steps)
@@ -190,11 +190,11 @@ def answers(code: ModuleType) -> str:
         elif misled is not None:
             hint = f"{where}. The filter of table {misled} erred: ask the next table."
         elif expected is None:
-            hint = f"{where}, a deletion, so the key is absent, whatever older tables hold."
+            hint = f"{where}, a deletion, so the key is absent, even if older tables hold it."
         elif expected == b"":
             hint = f"{where}, an empty value, which is not the same as None."
         elif got is None:
-            hint = f"{where}. Is each filter asked for the key as it is, and for the right block?"
+            hint = f"{where}. Is each filter asked with the key as it is, and for the right block?"
         require(
             got == expected and type(got) is type(expected),
             f"get of {key!r} must be {expected!r}, but your code returned {got!r}. Its steps:"
@@ -204,7 +204,7 @@ def answers(code: ModuleType) -> str:
 
 
 def filters_first(code: ModuleType) -> str:
-    """A block is read only if its filter said maybe, and none is read after the answer."""
+    """Check that a block is read only if its filter said maybe, and none after the answer."""
     for key in ASKED:
         steps: list[Step] = []
         levels = layers(steps)
@@ -269,7 +269,7 @@ def step_hint(got: list[Step], expected: list[Step], levels: Levels, key: bytes)
     elif got[: len(expected)] == expected and any(
         holds(table, key) for table in candidates(levels, key)
     ):
-        hint = "Your Get continues after the answer. Deletions are answers, too."
+        hint = "Your Get continues after the answer. Deletions are also answers."
     elif [step for step in expected if step.said is None] == reads:
         hint = "The blocks are the right ones. Which filters does your Get ask, and in which order?"
     return hint

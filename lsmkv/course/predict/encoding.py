@@ -106,7 +106,7 @@ def log(dice: random.Random, mark: str) -> Task:
                 lambda code: _number_of(code.read_log(damaged)[-1]),
                 f"The damaged byte is in the record {numbers[hit]}, and reading stops there.",
                 {
-                    str(numbers[-1]): "Reading does not go on after damage.",
+                    str(numbers[-1]): "Reading does not continue after damage.",
                     str(numbers[hit]): "A record with a damaged byte is not returned.",
                 },
             ),

@@ -1,4 +1,4 @@
-"""A student's predictions: they are kept before the first check, and stand beside the results."""
+"""A student's predictions: they are kept before the first check, and shown next to the results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lsmkv.tools.text import count
 
 @dataclass(frozen=True)
 class Prediction:
-    """A prediction beside the answer."""
+    """A prediction with the answer."""
 
     question: str
     predicted: str
@@ -78,7 +78,7 @@ def require_predicted(lab: Lab, path: str) -> None:
 
 
 def judged(lab: Lab, owner: Owner) -> list[Prediction]:
-    """A student's predictions of a lab beside the engine's answers; empty if there are none."""
+    """A student's predictions of a lab with the engine's answers; empty if there are none."""
     predicted = owner.predictions.get(str(lab.number), [])
     return [
         Prediction(
@@ -148,4 +148,4 @@ def shared_with(owners: Mapping[str, Owner], labs: Sequence[Lab]) -> dict[str, l
 
 
 _TELLING = 4
-"""Digits from which on two wrong answers are hardly the same by chance."""
+"""Digits of two equal wrong answers that are unlikely by chance."""

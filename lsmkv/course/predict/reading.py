@@ -53,10 +53,10 @@ def merging(dice: random.Random, mark: str) -> Task:
                 " nothing.",
                 {
                     answer_of(int(value) for _, value in seen(writes, numbers[-1])): (
-                        "You took the newest versions, whatever the snapshot."
+                        "You took the newest versions, regardless of the snapshot."
                     ),
                     answer_of(int(value) for _, value in _through_deletions(writes, snapshot)): (
-                        "You looked behind deletions."
+                        "You looked past deletions."
                     ),
                 },
             ),

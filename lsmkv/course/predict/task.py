@@ -1,4 +1,4 @@
-"""A task: data of a student's own, and two or three questions about them."""
+"""A task: a student's own data, and two or three questions about them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Question:
 
     text: str
     answer: Answer
-    """By the engine."""
+    """The engine's answer."""
     run: Callable[[Any], Answer]
     """The answer of a student's functions."""
     why: str

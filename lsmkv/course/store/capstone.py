@@ -1,4 +1,4 @@
-"""Lab 13: the student's store takes the names of Unicode, survives a kill, and is read by LevelDB.
+"""Lab 13: the student's store loads the names of Unicode, survives a kill, and is read by LevelDB.
 
 The report says what the student's filters saved.
 """

@@ -113,8 +113,7 @@ class Guard:
         return got
 
     def tried(self, part: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-        """Call a student's function; an exception is noted as the part's failure.  What it raises
-        is noted as the part's failure."""
+        """Call a student's function; an exception is noted as the part's failure."""
         self._running(part)
         try:
             with self.inside():

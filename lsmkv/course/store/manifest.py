@@ -134,7 +134,7 @@ def is_current(directory: Any, name: str) -> bool:
 
 
 def current(using: Using) -> None:
-    """CURRENT names a new MANIFEST."""
+    """Use the student's change of CURRENT to a new MANIFEST."""
     name_of = engine("format.filenames.manifest_name")
 
     def make(own: Any) -> Callable[..., None]:

@@ -159,7 +159,7 @@ class Opened:
         )
 
     def _explain(self, db: lsmkv.DB, request: dict[str, Any]) -> list[str]:
-        """The steps of a Get; a line about a part of the student's says so."""
+        """The steps of a Get; lines about a student's part are marked."""
         lines: list[str] = []
         for line in db.explain(_bytes(request["key"])).outline():
             lines.append("  " * line.depth + line.text + self._mark(line.text))

@@ -60,7 +60,7 @@ class Using:
         return self.guard.agreed(self.part, function, arguments, right)
 
     def function(self, seam: str, make: Callable[[Any], Callable[..., Any]]) -> None:
-        """Rebind a function wherever it was imported; ``make`` gets the engine's own."""
+        """Rebind a function in all modules that imported it; ``make`` gets the engine's own."""
         own = engine(seam)
         made = make(own)
         for name, module in list(sys.modules.items()):
@@ -76,8 +76,7 @@ class Using:
         setattr(engine(owner), name, make(engine(seam)))
 
     def same(self, seam: str, mine: Callable[..., Any]) -> None:
-        """Put a function of the student's in the place of one with the same arguments and
-        answers."""
+        """Replace a function by the student's with the same arguments and answers."""
 
         def make(own: Any) -> Callable[..., Any]:
             def call(*arguments: Any) -> Any:

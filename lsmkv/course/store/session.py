@@ -40,21 +40,21 @@ class StoreError(ValueError):
 
 
 class Session:
-    """A store that runs with some parts of a student's.  One thread uses it.
+    """A store that runs with some of a student's parts.  One thread uses it.
 
-    A part that fails is set aside, and the store continues with the engine's: at once if it
+    A part that fails is set aside, and the store continues with the engine's: immediately if it
     raised or was wrong, and by a new process if it ended its process or took too long.
     """
 
     def __init__(self, folder: str, store: str, parts: Sequence[Part], seconds: float) -> None:
-        """``seconds`` is how long a request may take.  Raises :class:`StoreError`."""
+        """``seconds`` is the limit of a request's duration.  Raises :class:`StoreError`."""
         self.folder = os.path.abspath(folder)
         self.store = os.path.abspath(store)
         self.parts = list(parts)
         self._seconds = seconds
         self.failures: list[PartFailure] = []
-        """Failures of parts while the store ran; the shell takes them away when it has said
-        so."""
+        """Failures of parts while the store ran; the shell removes them when it has printed
+        them."""
         self.aside: set[str] = set()
         self._scratch = tempfile.TemporaryDirectory(prefix="lsmkv-course-")
         self._child: InterpretedChild | None = None
@@ -113,7 +113,7 @@ class Session:
         self.ask("open", parts=[part.name for part in self.used])
 
     def kill(self) -> None:
-        """End the process at once, as a crash does: what is only in memory is gone."""
+        """Kill the process, as a crash does: what is only in memory is gone."""
         if self._child is not None:
             self._child.kill()
             self._child = None

@@ -23,7 +23,7 @@ from lsmkv.server.stream_ids import (
 )
 
 _NODES_AT_ONCE = 100
-"""With ``~``, so many nodes are removed at the most if no LIMIT is given."""
+"""The most nodes that ``~`` removes if no LIMIT is given."""
 _MOST_AT_ONCE = 1_000_000
 
 

@@ -15,13 +15,13 @@ Words = list[bytes]
 """A request."""
 _MOST_WORDS = 1000
 _MOST_BYTES = 1 << 18
-"""Elements are put into a command until it has so many words, or bytes."""
+"""Elements are added to a command until it has this many words, or bytes."""
 MAKERS = {"hash": b"HSET", "list": b"RPUSH", "set": b"SADD", "zset": b"ZADD"}
 """The commands that add elements, by the kind of a key."""
 
 
 def expiry_command(key: bytes, expires: int) -> Words:
-    """Let a key expire at a time, in milliseconds since 1970."""
+    """Return the command that sets the expiration time of a key, in milliseconds since 1970."""
     return [b"PEXPIREAT", key, b"%d" % expires]
 
 

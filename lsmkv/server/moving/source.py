@@ -68,7 +68,7 @@ class Source:
     def commands(self, keys: list[bytes]) -> Iterator[Words]:
         """The commands that make keys again; none for those that are gone.
 
-        The first elements of all are read at once.
+        The first elements of all are read together.
         """
         requests = [[word, key] for key in keys for word in (b"TYPE", b"PTTL")]
         replies = self._checked(requests)

@@ -1,4 +1,4 @@
-"""Runs scripts: at once in the loop, and longer ones in a thread while the loop goes on.
+"""Runs scripts: short ones in the loop, and longer ones in a thread while the loop continues.
 
 A script is atomic.  It begins in the loop's thread, where most end within microseconds.  One that
 takes longer than ``IN_LOOP`` is stopped there, all that it did is undone, and it begins again in a
@@ -62,7 +62,7 @@ class Evaluator(Scripts):
 
     undoes: bool = False
     """True if the writes of a killed script are undone; otherwise a script that wrote is not
-    killed.  Otherwise it is not killed then."""
+    killed."""
 
     def __init__(self, service: Service) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class Evaluator(Scripts):
         evaluation.deadline = math.inf
         try:
             loop = asyncio.get_running_loop()
-        except RuntimeError:  # there is no loop that could go on
+        except RuntimeError:  # there is no loop that could continue
             return self._done(evaluation, self._attempt(evaluation))
         if not evaluation.session.running:
             self._service.commit()  # what came before is written and answered now
@@ -239,7 +239,7 @@ class Evaluator(Scripts):
     # In a thread
 
     def _leave_loop(self, evaluation: Evaluation, loop: asyncio.AbstractEventLoop) -> None:
-        """Go on in a thread, in the next tick: this command has to return first."""
+        """Continue in a thread, in the next tick: this command has to return first."""
         service = self._service
         evaluation.in_thread = evaluation.session.evaluating = True
         service.begin_busy(evaluation)
@@ -278,7 +278,7 @@ class Evaluator(Scripts):
             self._service.release_held_back()
 
     def _end(self, evaluation: Evaluation, reply: Reply) -> None:
-        """A script in a thread has ended."""
+        """Finish a script that has ended in a thread."""
         if self._ended is not None:
             self._ended.set()
         seconds = time.perf_counter() - evaluation.started
@@ -323,11 +323,11 @@ class Evaluator(Scripts):
         self._stop(evaluation)
 
     def _stop(self, evaluation: Evaluation) -> None:
-        """Let a script end that runs in a thread."""
+        """Make a script end that runs in a thread."""
         evaluation.killed = True
 
     def close(self) -> str:
-        """The server has ended.  Returns an empty text."""
+        """End with the server.  Returns an empty text."""
         return ""
 
     # Called by the script
@@ -408,7 +408,8 @@ class Evaluator(Scripts):
         return None if reply is NO_REPLY else reply
 
     def _find(self, words: list[bytes], evaluation: Evaluation) -> Command:
-        """The command that a script calls.  Raises :class:`CommandError` if it may not."""
+        """The command that a script calls.  Raises :class:`CommandError` if the call is not
+        allowed."""
         service = self._service
         found = service.table.get(words[0])
         if found is None or found.subcommands:

@@ -76,7 +76,7 @@ def _call_behind(words: list[bytes], at: int) -> int:
 
 
 def _ends_of_calls(words: list[bytes]) -> dict[int, int]:
-    """Map each opening parenthesis to its closing one, unless the expression goes on."""
+    """Map each opening parenthesis to its closing one, unless the expression continues."""
     ends: dict[int, int] = {}
     open_at: list[int] = []
     for at, word in enumerate(words):

@@ -124,7 +124,7 @@ class ScriptProcess:
         return not self._reader.buffered and not self._reading.poll(0)
 
     def interrupt(self) -> None:
-        """From another thread: let ``send`` and ``receive`` raise :class:`ProcessEnded`."""
+        """From another thread: make ``send`` and ``receive`` raise :class:`ProcessEnded`."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -133,7 +133,7 @@ class ScriptProcess:
     def close(self) -> str:
         """Kill it, and wait for its end.  Returns why it has ended, if it was before."""
         status, meaning = self._process.end()
-        return "it had not enough memory" if status == NO_MEMORY else meaning
+        return "it ran out of memory" if status == NO_MEMORY else meaning
 
 
 def is_one_reply(data: bytes) -> bool:
@@ -145,7 +145,7 @@ def is_one_reply(data: bytes) -> bool:
     at, left = 0, 1
     while left:
         end = data.find(b"\r\n", at)
-        if end <= at:  # compiled, a slice that begins behind its end raises
+        if end <= at:  # compiled, a slice that begins after its end raises
             return False
         mark, line = data[at : at + 1], data[at + 1 : end]
         at, left = end + 2, left - 1

@@ -67,7 +67,7 @@ class _Server:
 
 
 class _Host:
-    """Runs what the server asks for."""
+    """Carries out the server's requests."""
 
     def __init__(self, server: _Server) -> None:
         """Start the interpreter."""

@@ -6,7 +6,7 @@ These never raise: an exception would reach the script as an object.
 
 Memory is bounded by Lua's allocator.  If it refused memory while lupa passes a value to Lua,
 outside of any Lua function, the process would end.  So there is always room for what is passed: a
-value for which there is none ends the script instead.
+value without room ends the script.
 """
 
 from __future__ import annotations

@@ -122,8 +122,8 @@ def _same_shard(old: tuple[ShardEntry, ...], new: tuple[ShardEntry, ...]) -> boo
 
 
 def _digests(shard: ShardEntry) -> list[tuple[str, str]]:
-    """Identifies the content of a shard.  META is left out, because it also says how the shard was
-    built."""
+    """Identifies the content of a shard.  META is left out, because it also depends on how the
+    shard was built."""
     return sorted((file.name, file.sha256) for file in shard.files)
 
 

@@ -28,7 +28,7 @@ _OVERHEAD = 190
 
 
 class SortTask(NamedTuple):
-    """The task of a worker: what to sort."""
+    """The task of a worker: a part to sort."""
 
     part: Part
     number: int

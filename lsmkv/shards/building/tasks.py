@@ -33,9 +33,9 @@ class TaskRunner(Generic[Task, Result]):
         """Without an ``executor`` the calls run here, one by one.
 
         ``report(done, begun)`` is called after each task.  A task whose worker died, or whose
-        network failed, is run again.  After ``attempts`` failures with no other task completed
-        meanwhile, its error is raised, or :class:`Error` if its worker died. Other errors are
-        raised at once.  Raises :class:`Error` also if the executor takes no more tasks.
+        network failed, is run again.  After ``attempts`` failures without another completed task in
+        between, its error is raised, or :class:`Error` if its worker died.  Other errors are raised
+        immediately.  Raises :class:`Error` also if the executor takes no more tasks.
         """
         self._executor = executor
         self._function = function
@@ -47,7 +47,7 @@ class TaskRunner(Generic[Task, Result]):
         self._serial = itertools.count()
 
     def run(self, tasks: Iterable[Task]) -> list[Result]:
-        """Run all tasks; after an error or Ctrl-C, cancel what has not started."""
+        """Run all tasks; after an error or Ctrl-C, cancel those that have not started."""
         if self._executor is None:
             return list(self._run_here(tasks))
         begun = 0

@@ -2,7 +2,7 @@
 
 Opening a database directory in an object store costs one request for each range that it reads.
 META holds these ranges, so the directory opens with one request.  It only repeats bytes of the
-files.  A directory without META opens too, with more requests.
+files.  A directory without META also opens, with more requests.
 
 Layout (integers and strings as in :mod:`lsmkv.engine.util.coding`)::
 

@@ -90,7 +90,7 @@ class RemoteFile(RandomAccessFile):
         self.close()
 
     def _take(self, offset: int, length: int) -> bytes | None:
-        """Take bytes from the pieces, which may be freed then.  None if they lack some."""
+        """Take bytes from the pieces, which may free them.  None if they lack some."""
         found: bytes | None = None
         pieces = self._held.pieces
         for at, (start, data) in enumerate(pieces):

@@ -106,7 +106,7 @@ class LevelDBStore(Store):
         return read
 
     def flush(self) -> None:
-        """A compaction of no key at all flushes the memtable, and does nothing else."""
+        """Flush the memtable by a compaction of no key, which does nothing else."""
         self._db.compact_range(start=_BEYOND, stop=_BEYOND + b"\xff")
 
     def settle(self) -> None:

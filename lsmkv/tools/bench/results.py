@@ -1,4 +1,4 @@
-"""Collects the measurements of a run, and summarises them."""
+"""Collects the measurements of a run, and summarizes them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Plan:
     engines: tuple[str, ...]
     """lsmkv comes first."""
     missing: tuple[str, ...]
-    """Engines that were asked for and are not installed."""
+    """Requested engines that are not installed."""
     rounds: int
     """The number of runs of the workloads; studies are run once."""
     directory: str | None

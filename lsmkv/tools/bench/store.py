@@ -16,7 +16,7 @@ Records = Sequence[tuple[bytes, bytes]]
 class Store:
     """An open store, whose handle has ``put``, ``get``, ``delete`` and ``close``.
 
-    What it returns for the timed loops is bound to the thread that asks for it, and is as thin as
+    What it returns for the timed loops is bound to the calling thread, and is as thin as
     the engine's own idiom allows.  An engine overrides what its idiom does otherwise.  As they
     stand here, the methods suit one without order, levels and background work.
     """
@@ -30,7 +30,7 @@ class Store:
         return put
 
     def getter(self, live: bool) -> Get:
-        """Reads one key.  ``live``: it must see what other threads write meanwhile."""
+        """Reads one key.  ``live``: it must see concurrent writes of other threads."""
         get: Get = self._db.get
         return get
 
@@ -56,7 +56,7 @@ class Store:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Close it; what was returned for loops is not used any more."""
+        """Close it; what was returned for loops is no longer used."""
         self._db.close()
 
     def flush(self) -> None:

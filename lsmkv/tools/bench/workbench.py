@@ -216,8 +216,8 @@ class Bench:
     ) -> Outcome:
         """Put these entries, in as many threads as the settings say, and check that they are there.
 
-        The clock stops at the last put.  With ``settle`` it waits for the background work, whose
-        time is recorded too.
+        The clock stops at the last put.  With ``settle`` it waits for the background work, and also
+        records its time.
         """
 
         def make(share: Sequence[int], record: loops.Record | None) -> loops.Loop:

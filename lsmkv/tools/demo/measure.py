@@ -147,7 +147,7 @@ class Measurement:
 
     @property
     def overlapping(self) -> int:
-        """The largest number of tables that may be asked for one key."""
+        """The largest number of tables that a Get of one key may search."""
         return sum(n if level == 0 else 1 for level, n in self.tables_per_level.items())
 
 

@@ -1,4 +1,4 @@
-"""Sentences that say what the figures of the demo mean."""
+"""Sentences that explain the figures of the demo."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IN_WORDS = {
     "table64": "with one of 64-bit hashes per table",
     "fuse": "with a fuse filter per table",
 }
-"""The same, to go on in a sentence."""
+"""The same, as a part of a sentence."""
 
 ABOUT = {
     "off": "no filters",

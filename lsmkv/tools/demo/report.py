@@ -84,7 +84,7 @@ class _Report(Sheet):
         self.line(text, "bold")
 
     def item(self, text: str, mark: str = "- ") -> None:
-        """A paragraph behind a mark; a size stays on one line with its unit."""
+        """A paragraph after a mark; a size stays on one line with its unit."""
         filled = textwrap.fill(
             _UNIT.sub("\xa0", text),
             self.width,

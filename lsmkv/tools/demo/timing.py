@@ -1,4 +1,4 @@
-"""Times Gets in several stores at once, so that what disturbs one store disturbs all of them.
+"""Times Gets in several stores in turn, so that a disturbance affects all of them.
 
 A machine is at times faster and at times slower: two runs that time one store after the other may
 differ by a factor of two.  Here the stores take turns, batch by batch, for several rounds.  What
@@ -48,8 +48,8 @@ def time_gets(
 ) -> list[list[Times]]:
     """The times of Gets in each store, for each kind of keys.  ``advance`` is called each round.
 
-    Cost: ``ROUNDS`` Gets of at most ``MOST_TIMED`` keys of each kind in each store.  Meanwhile no
-    garbage is collected.
+    Cost: ``ROUNDS`` Gets of at most ``MOST_TIMED`` keys of each kind in each store.  No garbage is
+    collected during that time.
     """
     batches = [
         [keys[at : at + BATCH] for at in range(0, min(len(keys), MOST_TIMED), BATCH)]

@@ -30,7 +30,7 @@ _SAMPLE = b"a block of keys and values " * 40
 
 
 class Advice(NamedTuple):
-    """Something that is not as it could be, and what to do."""
+    """A shortcoming, and what to do about it."""
 
     what: str
     do: str
@@ -94,16 +94,16 @@ def why_pure(installed: Installation, implementation: str) -> Advice:
     if installed.kind == "source":
         return Advice(
             "this is a source tree that is not installed",
-            "To compile it, install a C compiler and say 'pip install .' in that tree.",
+            "To compile it, install a C compiler and run 'pip install .' in that tree.",
         )
     if installed.kind == "editable":
         return Advice(
             "an editable install runs the source as it is being edited",
-            "To compile it, install a C compiler and say 'pip install .', without -e.",
+            "To compile it, install a C compiler and run 'pip install .', without -e.",
         )
     return Advice(
         "it was built where no C compiler worked, or with LSMKV_MYPYC=0",
-        "Install a C compiler and Python's headers. Then say, in lsmkv's checkout: LSMKV_MYPYC=1"
+        "Install a C compiler and Python's headers. Then run, in lsmkv's checkout: LSMKV_MYPYC=1"
         " pip install --force-reinstall --no-deps . (it stops and says why if it cannot compile).",
     )
 

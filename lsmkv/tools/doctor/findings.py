@@ -20,7 +20,7 @@ from lsmkv.tools.text import count, size
 LEAST_ROOM = 64 << 20
 """Bytes: a log, the memtable's table, and what a compaction writes before it removes anything."""
 _FEW_FILES = 64
-"""A store has some ten files open beside its tables, and a program has its own."""
+"""A store has some ten files open besides its tables, and a program has its own."""
 
 
 def problems(engine: Engine, place: Place) -> list[Advice]:

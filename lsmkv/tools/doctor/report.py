@@ -1,6 +1,6 @@
 """The report of ``lsmkv doctor``: lines of text with their colors, or JSON.
 
-Needs nothing but the library: ``lsmkv doctor`` is what is asked for where something is missing.
+Needs nothing but the library: ``lsmkv doctor`` must run where something is missing.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _plain(
 
 
 class _Report:
-    """Draws what was found, part by part, so many columns wide; ``fine`` in more than ASCII."""
+    """Draws the findings, part by part, ``width`` columns wide; ``fine`` in more than ASCII."""
 
     def __init__(self, found: Findings, width: int, fine: bool) -> None:
         self._found = found
@@ -136,7 +136,7 @@ class _Report:
         self._fine = fine
 
     def lines(self) -> Iterator[Line]:
-        """The engine, the directory, and what is to be said of them."""
+        """The engine, the directory, and the advice on them."""
         here, there, stored, wrong, lesser = self._found
         kind = "compiled" if here.compiled else "pure Python"
         yield [(f"lsmkv {here.version}, {kind}", "bold")]

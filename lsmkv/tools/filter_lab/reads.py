@@ -21,7 +21,7 @@ class TableReads:
     number: int
     """The table's file number."""
     tables_asked: int = 0
-    """Gets that came to the table: its key range covers the key, and no newer table had it."""
+    """Gets that reached the table: its key range covers the key, and no newer table has it."""
     filters_asked: int = 0
     filter_negatives: int = 0
     blocks_read: int = 0

@@ -127,7 +127,7 @@ class Api:
             return ACTIONS[action](self, body)
 
     def reason(self, error: Exception) -> str:
-        """An error in words; for damage also its meaning for reads, and what repairs it."""
+        """Describe an error; for damage also its effect on reads, and what repairs it."""
         return describe(self.source, error) if isinstance(error, CorruptionError) else str(error)
 
     def replay(self, question: Question) -> None:

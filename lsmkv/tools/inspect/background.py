@@ -1,4 +1,4 @@
-"""Work that goes on while the page is answered: in a thread, where there are threads.
+"""Background work: in a thread, where there are threads.
 
 In a browser there are none.  There the work is done at once, and the question that begins it waits.
 """

@@ -96,7 +96,7 @@ def probe(source: Source, name: str, key: bytes, n: int = 0, block: int | None =
 
 
 def filter_summary(source: Source, name: str) -> Plain:
-    """The names of a table's filters, and any damage in them, in words.
+    """The names of a table's filters, and descriptions of any damage in them.
 
     A table that no longer exists has none.  Cost: the table's filters.
     """

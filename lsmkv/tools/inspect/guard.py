@@ -1,4 +1,4 @@
-"""Decides whose requests the server answers: every request passes these checks first.
+"""Checks that every request passes before the server answers it.
 
 A page of another site must not reach anything: neither through a name that it resolves to this
 machine (the ``Host`` header shows that), nor through a form or a script (``Origin`` shows that),

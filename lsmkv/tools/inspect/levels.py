@@ -142,7 +142,7 @@ def listed_files(files: Iterable[tuple[int, TableFile]], source: Source) -> list
 
 
 def check_result(source: Source) -> Plain:
-    """The progress of the survey and its findings; ``older`` if the store has changed since."""
+    """The progress of the survey and its findings; ``older`` if the store has since changed."""
     check = source.check
     survey = check.survey
     found = [] if survey is None else [file for file in survey.files if file.severity > 0]

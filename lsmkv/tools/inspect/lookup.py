@@ -164,7 +164,7 @@ def _memtable_words(explained: Explanation, name: str) -> str:
 
 
 def answer_of(explained: Explanation) -> str:
-    """The answer of a Get in words."""
+    """Describe the answer of a Get."""
     if explained.chosen is None:
         return "not there"
     if explained.chosen.deleted:

@@ -31,7 +31,7 @@ MOST_AT_ONCE = 500
 """Keys that one call of :meth:`Scratch.fill` puts."""
 _MOST_MOMENTS = 200
 _MOST_SHOWN = 120
-_WIDTH = 80  # characters of a key in words
+_WIDTH = 80  # characters of a key in a sentence
 _SETTLING = 2.0  # seconds
 _PATH = "scratch"
 

@@ -72,13 +72,13 @@ def filter_lab(
     if directory is None and keys is None:
         raise ValueError("name a store, or a file of keys with --keys")
     if trace is not None and (directory is None or keys is not None):
-        raise ValueError("--trace goes with a store, and not with --keys")
+        raise ValueError("--trace requires a store, and cannot be combined with --keys")
     own = None if policy is None else load_policy(policy)
     if own is not None and settings == DEFAULT_SETTINGS:
         settings = SETTINGS_WITH_OWN
     wanted = parse_settings(settings, own)
     if own is not None and all(one.kind != "own" for one in wanted):
-        raise ValueError("--policy goes with a setting such as own:10")
+        raise ValueError("--policy requires a setting such as own:10")
     with _store(directory, keys) as db:
         if directory is not None and keys is not None:
             with open_input(keys) as file:

@@ -14,7 +14,7 @@ class Outcome(NamedTuple):
 
     path: str
     source: str
-    """The source of the keys, in words."""
+    """A description of the keys' source."""
     seed: int
     replay: Replay
     heat: Heat

@@ -34,7 +34,7 @@ class OwnPolicy:
         self._ask = ask
 
     def create_filter(self, keys: Sequence[bytes], /) -> bytes:
-        """The filter, each of whose keys it has been asked for."""
+        """The filter; it has been asked for each of its keys."""
         made = _call(CREATE, self._create, list(keys))
         if not isinstance(made, bytes):
             raise PolicyError(f"your {CREATE} returned {type(made).__name__}, not bytes")

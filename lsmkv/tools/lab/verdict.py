@@ -27,7 +27,7 @@ class Verdict(NamedTuple):
     saved_reads: int
     """Wasted reads that it saves; if nothing pays, those that the best one would."""
     more_bytes: int
-    """Memory of its filters beyond that of the store's; 0 if nothing pays."""
+    """Memory of its filters beyond that of the store; 0 if nothing pays."""
     sentence: str
 
 

@@ -45,7 +45,7 @@ class Engine:
         self._console: Console | None = None
 
     def answer(self, view: str, query: str, report: Callable[[str], object] | None = None) -> str:
-        """The answer to a question, as JSON; ``{"refused": ...}``, in words, if it is wrong.
+        """The answer to a question, as JSON; ``{"refused": ...}``, with the reason, if it is wrong.
 
         ``inspect/`` and a view of the inspector's asks about the open folder; ``act/`` and an
         action does what the inspector's server does when the page posts it.  ``report`` takes what

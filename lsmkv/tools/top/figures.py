@@ -76,7 +76,7 @@ class Explanation(NamedTuple):
 
 
 def operations(watch: Watch) -> list[OperationFigures]:
-    """Each kind of operation: how many a second, and how long they take."""
+    """Each kind of operation: its rate, and its latencies."""
     last, recent = watch.last, watch.recent
     if last is None or recent is None:
         return []
@@ -235,7 +235,7 @@ def processes(watch: Watch) -> list[ProcessFigures]:
 
 
 class LeaseFigures(NamedTuple):
-    """A lease with a name: a lock of a cache, say."""
+    """A named lease, for example a lock of a cache."""
 
     name: str
     holders: str
@@ -286,7 +286,7 @@ def explanation(watch: Watch) -> Explanation:
 
 
 def rate(number: float) -> str:
-    """So many a second: of what there is less than ten, a tenth counts.
+    """Format a rate per second; below ten with one decimal.
 
     >>> rate(0), rate(1234.5), rate(0.25)
     ('0', '1,234', '0.2')

@@ -1,4 +1,4 @@
-"""Watches a live store: reads what its owner publishes, and keeps how it went over time.
+"""Watches a live store: reads its owner's publications, and keeps their course over time.
 
 The screen of ``lsmkv top`` asks :class:`Watch` for its figures.  Nothing here draws or prints.
 """
@@ -32,14 +32,14 @@ class Window(NamedTuple):
 
     seconds: float
     stats: Stats
-    """Counters of the span; what says how things stand is as at its end."""
+    """Counters of the span; figures of a state are as at its end."""
     latencies: dict[str, Histogram]
     """The latencies of each kind of operation."""
     processes: tuple[ProcessFigures, ...] = ()
     """The work of each process of a shared store."""
 
     def rate(self, number: float) -> float:
-        """So many, a second."""
+        """This number, per second."""
         return number / self.seconds
 
     def operations(self, operation: str) -> int:
@@ -80,7 +80,7 @@ class Watch:
 
     @property
     def silent_seconds(self) -> float:
-        """For how long the owner has published nothing; 0.0 if it does so regularly."""
+        """The time for which the owner has published nothing; 0.0 if it publishes regularly."""
         published = self.published
         if published is None:
             return 0.0

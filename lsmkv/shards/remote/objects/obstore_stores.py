@@ -24,7 +24,7 @@ class Timeouts(NamedTuple):
 
     whole: float
     stalled: float | None
-    """Seconds without a byte of the reply; None for no such limit, which would count uploads, too.
+    """Seconds without a byte of the reply; None for no such limit, which would also count uploads.
     """
 
 
