@@ -121,7 +121,7 @@ class FetchedShard(Directory):
             self._note(
                 META,
                 0,
-                f"it states {file.size} bytes for {file.name}, not {len(data)}",
+                f"it states {file.size} bytes for {file.name}, whose size is {len(data)}",
             )
         for piece in file.pieces:
             if data[piece.offset : piece.offset + len(piece.data)] != piece.data:
