@@ -1,6 +1,6 @@
 """Counters of a cache that several processes change: :class:`Counters`.
 
-Each handle has a key of its own, which it writes in the batch of every change; the counters of the
+Each handle has its own key, which it writes in the batch of every change; the counters of the
 cache are the sum.  So a kill loses nothing that a batch has counted, and two processes never write
 the same counter.  A handle adds its part to that of handle 0 when it is closed.  Parts of handles
 that were killed are added when a cache is opened and there are many.  If the handle is alive after

@@ -24,7 +24,7 @@ EXPIRES: Final = 2
 TAGGED: Final = 4
 CHUNKED: Final = 8
 BESIDE: Final = 16
-"""The value is under a key of its own: :mod:`lsmkv.cache.front`."""
+"""The value is under its own key: :mod:`lsmkv.cache.front`."""
 
 START: Final = struct.Struct(">B12sd")
 _TIME: Final = struct.Struct(">d")

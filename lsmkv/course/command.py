@@ -94,7 +94,7 @@ def new(
     """Make a student's folder, with a starter file for each lab, and a store to try filters on. An
     existing file is an error.
 
-    With --student, each lab has data of its own below 'data': keys, sizes, snapshots, a damaged
+    With --student, each lab has its own data below 'data': keys, sizes, snapshots, a damaged
     log. They follow from the name, and no other name has the same.
 
     JSON: "path" and "files", the names of the files written.
@@ -168,7 +168,7 @@ def check(
 ) -> None:
     """Check a lab: exact bytes, properties, and the student's part in the real engine.
 
-    The exit status is 1 unless all checks pass. The file is run in a process of its own, with the
+    The exit status is 1 unless all checks pass. The file is run in a separate process, with the
     limits of 'course grade', and may import the other labs' files in its folder. What it prints is
     shown. At the end one next step is named.
 

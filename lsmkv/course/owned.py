@@ -32,7 +32,7 @@ class Own(NamedTuple):
 
 @dataclass(frozen=True)
 class OwnWork:
-    """A student's work in one lab with data of their own."""
+    """A student's work in one lab with their own data."""
 
     asked: int
     """The number of questions."""

@@ -144,7 +144,7 @@ SIGHTS = {
 
 
 class Seen(NamedTuple):
-    """The steps of a student's part and of the engine's, for one key."""
+    """The steps of a student's part and of the engine, for one key."""
 
     lab: Lab
     key: str

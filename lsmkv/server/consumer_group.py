@@ -1,6 +1,6 @@
 """A consumer group of a stream: its consumers, and what was delivered and not acknowledged.
 
-Everything that a group holds stands under a version of its own, so a group is removed in O(1).
+Everything that a group holds is stored under its own version, so a group is removed in O(1).
 
 Acknowledged entries stay in the store as deletions until they are compacted, and most are the
 oldest.  So a list of pending ids stores a lower bound, which is moved past the deletions after

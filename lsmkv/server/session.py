@@ -225,7 +225,7 @@ class Scripts(ABC):
 
     @property
     def pid(self) -> int:
-        """The process id of the interpreter, if it is not the server's; otherwise 0."""
+        """The process id of the interpreter if it runs in a separate process; otherwise 0."""
         return 0
 
 

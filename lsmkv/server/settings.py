@@ -118,7 +118,7 @@ class Settings:
     script_memory: int = 256 * 2**20
     """Bytes that a script may have in Lua: CONFIG's ``script-max-memory``."""
     script_time: int = 10_000
-    """Milliseconds after which a script in a process of its own is ended, and undone: CONFIG's
+    """Milliseconds after which a script in a separate process is ended, and undone: CONFIG's
     ``script-max-time``; 0: never."""
     scripts: ScriptChoice = INLINE
     """The choice of scripts that run, and where."""

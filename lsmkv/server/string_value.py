@@ -1,4 +1,4 @@
-"""The value of a string: whole in its key's record, or in chunks under keys of their own.
+"""The value of a string: whole in its key's record, or in chunks under their own keys.
 
 A string of up to ``LONGEST_WHOLE`` bytes that was never longer is whole.  A longer one is in chunks
 of ``CHUNK`` bytes, so a command that reads or writes a part of it costs O(that part).  What is

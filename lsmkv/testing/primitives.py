@@ -143,7 +143,7 @@ class ReentrantLock(PlainLock):
         return self._held and (scheduler is None or self.holder is scheduler.current)
 
     def _at_fork_reinit(self) -> None:
-        """Free it, in a process that a program of the system's has forked."""
+        """Free it, in a process forked by a system program."""
         self._held = False
         self.holder = None
         self._times = 0

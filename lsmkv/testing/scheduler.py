@@ -448,7 +448,7 @@ OWN_FILES: set[str] = {__file__}
 
 
 def _place(frame: FrameType | None) -> tuple[str, str]:
-    """File and line of the innermost frame that is not the simulation's, and the line itself."""
+    """File and line of the innermost frame outside the simulation, and the line itself."""
     while frame is not None and frame.f_code.co_filename in OWN_FILES:
         frame = frame.f_back
     if frame is None:

@@ -190,7 +190,7 @@ def import_(
     The format is recognized. A damaged record ends the import, and so does a conflict with
     --on-conflict error: the records before it stay in the store, and stderr says how many.
 
-    --from redis copies all keys of a Redis, or of one database of it, into a store of lsmkv serve,
+    --from redis copies all keys of a Redis server, or of one database, into a store of lsmkv serve,
     with their expiry. If it is interrupted, the same command continues. Write nothing to the Redis
     during the import: what changes may be copied in part. A password may be in REDISCLI_AUTH.
 

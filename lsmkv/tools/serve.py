@@ -115,7 +115,7 @@ def serve(
     on disk in LevelDB's files; docs/serve.md describes commands, promises and records. The
     directory is made if it is not there; :memory: keeps everything in memory.
 
-    Scripts run in the server (inline), or in a process of their own, where a script can always be
+    Scripts run in the server (inline), or in a separate process, where a script can always be
     ended; that is the default if other machines reach HOST. FILE has the SHA-1 of one script on
     each line, and comments after #: these run inline, and others are refused.
 

@@ -86,7 +86,7 @@ def stats(
         if watch:
             raise ValueError("--watch is for stores: a version of a shard set never changes")
         if openmetrics:
-            raise ValueError("--openmetrics is for stores: a shard set has no counters of its own")
+            raise ValueError("--openmetrics is for stores: a shard set has no counters")
         _print_shards(directory, as_json)
         return
     if openmetrics:

@@ -36,7 +36,7 @@ def predict(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Print what a lab asks before its first check, about data of your own, or keep your answers.
+    """Print what a lab asks before its first check, about your own data, or keep your answers.
 
     The data are below 'data' in a folder that 'course new --student' has made. Answers are kept
     once, and do not change. 'course check' shows them next to what your code finds.

@@ -61,7 +61,7 @@ def owner_of(folder: str) -> Owner:
     if owner is None:
         raise ValueError(
             "there is no student.json in this folder: 'lsmkv course new DIR --student NAME' makes"
-            " one with data of your own"
+            " one with your own data"
         )
     return owner
 

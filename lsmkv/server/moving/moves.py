@@ -39,7 +39,7 @@ def import_redis(
     progress: Progress | None = None,
     notice: Callable[[str], object] | None = None,
 ) -> Moved:
-    """Copy all keys of a Redis into the store ``path``, which ``lsmkv serve`` can then serve.
+    """Copy all keys of a Redis server into the store ``path``, which ``lsmkv serve`` can serve.
 
     ``url`` is ``redis://[user:password@]host[:port][/database]``, ``rediss://`` for TLS, or
     ``unix://path``; ``password`` is used if the URL has none.  Keys of every kind are copied, with

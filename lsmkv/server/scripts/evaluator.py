@@ -202,7 +202,7 @@ class Evaluator(Scripts):
             if type(error) is OutOfMemory and memory < self._service.settings.script_memory:
                 evaluation.late = True
             return self._error(evaluation, error)
-        except BaseException:  # an error of the server's own: as in any command, nothing stays
+        except BaseException:  # an error in the server itself: as in any command, nothing stays
             self._undo(evaluation)
             raise
         finally:

@@ -1,4 +1,4 @@
-"""Runs scripts in a process of their own: ``--scripts process``.
+"""Runs scripts in a separate process: ``--scripts process``.
 
 The process has the interpreter, and asks for each command of a script, which runs here.  A script
 begins in the loop's thread, which waits for the process.  If it takes longer than ``IN_LOOP``, it
@@ -152,7 +152,7 @@ class IsolatedEvaluator(Evaluator):
                         return reply
         except (ProcessEnded, Stopped) as error:
             return self._fail(evaluation, "", str(error))
-        except BaseException:  # an error of the server's own
+        except BaseException:  # an error in the server itself
             self._give_up(evaluation)
             raise
 

@@ -1,4 +1,4 @@
-"""Runs engines in turn, each in a process of its own, and collects their results."""
+"""Runs engines in turn, each in a separate process, and collects their results."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _converse(job: Job) -> Iterator[Message]:
 def _started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
     """A process that imports the same lsmkv as this one, and is killed when the block ends.
 
-    It has a session of its own: Ctrl-C reaches only this process, which then ends it.
+    It has its own session: Ctrl-C reaches only this process, which then ends it.
     """
     home = os.path.dirname(os.path.dirname(os.path.abspath(lsmkv.__file__)))
     path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))

@@ -39,7 +39,7 @@ class Settings:
     bloom_bits: int = 10
     """Bits a key; 0 turns filters off."""
     cache_size: int = 8 * MIB
-    """Size of the block cache, or of the page cache of engines that have one of their own."""
+    """Size of the block cache, or of the page cache of engines that have their own."""
     compression: Compression = "snappy"
     compressible: bool = True
     """True if values compress to half, as db_bench's do; False if not at all."""

@@ -25,7 +25,7 @@ class Store:
         self._db = db
 
     def putter(self) -> Put:
-        """Sets one key, in a write of its own."""
+        """Sets one key, in a separate write."""
         put: Put = self._db.put
         return put
 

@@ -119,7 +119,7 @@ class _Report(Sheet):
             text += f" {count(data.blank_lines, 'blank line')} left out."
         self.item(text, "")
         self.item(
-            "Each kind of filter has a store of its own, on disk. Their other options are the same,"
+            "Each kind of filter has its own store, on disk. Their other options are the same,"
             " lsmkv's defaults. Each was loaded once, one after the other: the speeds are rough.",
             "",
         )

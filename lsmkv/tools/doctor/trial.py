@@ -1,7 +1,7 @@
 """Capabilities of a directory's file system, tried there with scratch files.
 
 ``lsmkv doctor`` asks.  Each thing is done as a store does it, by the same classes: what works here
-works there.  The scratch files are in a directory of their own, which is removed with them.
+works there.  The scratch files are in a separate directory, which is removed with them.
 
 Left out: whether a lock keeps other *machines* out, which takes two of them.
 """

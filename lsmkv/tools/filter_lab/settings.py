@@ -208,6 +208,6 @@ def parse_settings(text: str, own: PolicyMaker | None = None) -> list[FilterSett
     for name, one in settings.items():
         if one.kind == OWN:
             if own is None:
-                raise ValueError(f"{name} needs a policy of your own: --policy FILE")
+                raise ValueError(f"{name} needs a custom policy: --policy FILE")
             settings[name] = replace(one, make_policy=own)
     return list(settings.values())

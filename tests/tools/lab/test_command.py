@@ -182,4 +182,4 @@ def test_a_policy_that_loses_keys_is_refused(store: Path, tmp_path: Path) -> Non
     done = lsm("filter-lab", store, "--policy", path, "--settings", "block:10")
     assert done.err == "lsmkv: --policy requires a setting such as own:10\n"
     done = lsm("filter-lab", store, "--settings", "own:10")
-    assert done.err.startswith("lsmkv: own:10 needs a policy of your own")
+    assert done.err.startswith("lsmkv: own:10 needs a custom policy")

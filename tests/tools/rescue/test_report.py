@@ -69,6 +69,7 @@ def test_another_way_than_the_recommended_is_named(
     ways = [Way("by-level", "", 5), Way("by-sequence", "", 6)]
     text = shown(outcome("by-level", "by-sequence", *ways), capfdbinary)
     assert "Made (by-sequence, as asked): /new/s" in text
+    assert "How to put the result back" in text
 
 
 def test_a_store_that_no_way_makes_sound(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
