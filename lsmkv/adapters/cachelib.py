@@ -49,11 +49,11 @@ class LsmkvCache:
         return self.cache.set(key, value, expire=self._expire(timeout))
 
     def add(self, key: str, value: Any, timeout: float | None = None) -> bool:
-        """Store ``value`` unless there is one; whether it was stored."""
+        """Store ``value`` unless there is one; True if it was stored."""
         return self.cache.add(key, value, expire=self._expire(timeout))
 
     def delete(self, key: str) -> bool:
-        """Remove ``key``; whether it was there."""
+        """Remove ``key``; True if it was there."""
         return bool(self.cache.delete(key))
 
     def get_many(self, *keys: str) -> list[Any]:
@@ -65,15 +65,15 @@ class LsmkvCache:
         return dict(zip(keys, self.get_many(*keys), strict=True))
 
     def set_many(self, mapping: dict[str, Any], timeout: float | None = None) -> list[str]:
-        """Store all values of a dict; the keys that were stored."""
+        """Store all values of a dict; return the keys that were stored."""
         return [key for key, value in mapping.items() if self.set(key, value, timeout)]
 
     def delete_many(self, *keys: str) -> list[str]:
-        """Remove keys; those that were there."""
+        """Remove keys; return those that were there."""
         return [key for key in keys if self.delete(key)]
 
     def has(self, key: str) -> bool:
-        """Whether ``key`` is there."""
+        """True if ``key`` is there."""
         return key in self.cache
 
     def clear(self) -> bool:
@@ -86,7 +86,7 @@ class LsmkvCache:
         return int(self.cache.incr(key, delta))
 
     def dec(self, key: str, delta: int = 1) -> int | None:
-        """Take ``delta`` from a number."""
+        """Subtract ``delta`` from a number."""
         return int(self.cache.incr(key, -delta))
 
     def close(self) -> None:

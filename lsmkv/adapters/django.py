@@ -131,7 +131,7 @@ class LsmkvCache(BaseCache):  # type: ignore[misc]
     def set_many(
         self, data: dict[Any, Any], timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
     ) -> list[Any]:
-        """Store all values of a dict; the keys that were not stored, which are none as a rule."""
+        """Store all values of a dict; return the keys that were not stored, normally none."""
         return [key for key, value in data.items() if not self.set(key, value, timeout, version)]
 
     def add(
@@ -144,7 +144,7 @@ class LsmkvCache(BaseCache):  # type: ignore[misc]
         tag: Any = None,
         retry: bool = True,
     ) -> bool:
-        """Store ``value`` unless there is one; whether it was stored."""
+        """Store ``value`` unless there is one; True if it was stored."""
         name, seconds = self._key(key, version), self._seconds(timeout)
         if seconds is not None and seconds <= 0:
             return name not in self._cache
@@ -157,18 +157,18 @@ class LsmkvCache(BaseCache):  # type: ignore[misc]
         version: int | None = None,
         retry: bool = True,
     ) -> bool:
-        """Give ``key`` another timeout; whether it is there."""
+        """Give ``key`` another timeout; True if it is there."""
         name, seconds = self._key(key, version), self._seconds(timeout)
         if seconds is not None and seconds <= 0:
             return self._cache.delete(name)
         return self._cache.touch(name, seconds)
 
     def delete(self, key: Any, version: int | None = None, retry: bool = True) -> bool:
-        """Remove ``key``; whether it was there."""
+        """Remove ``key``; True if it was there."""
         return self._cache.delete(self._key(key, version))
 
     def has_key(self, key: Any, version: int | None = None) -> bool:
-        """Whether ``key`` is there."""
+        """True if ``key`` is there."""
         return self._key(key, version) in self._cache
 
     def incr(
@@ -196,7 +196,7 @@ class LsmkvCache(BaseCache):  # type: ignore[misc]
         default: int | None = None,
         retry: bool = True,
     ) -> int:
-        """Take ``delta`` from a number: :meth:`incr` of ``-delta``."""
+        """Subtract ``delta`` from a number: :meth:`incr` of ``-delta``."""
         return self.incr(key, -delta, version, default)
 
     async def aincr(
@@ -221,7 +221,7 @@ class LsmkvCache(BaseCache):  # type: ignore[misc]
         return await self.aincr(key, -delta, version, default)
 
     def incr_version(self, key: Any, delta: int = 1, version: int | None = None) -> int:
-        """Move ``key`` to another version, with the default timeout; the new version.
+        """Move ``key`` to another version, with the default timeout; return the new version.
 
         Of several callers at once, one moves it.  ``ValueError`` if the key is not there.
         """
@@ -252,19 +252,19 @@ class LsmkvCache(BaseCache):  # type: ignore[misc]
     # All keys
 
     def clear(self) -> int:
-        """Remove all entries of the directory, of all prefixes and versions; how many."""
+        """Remove all entries of the directory, of all prefixes and versions; return how many."""
         return self._cache.clear()
 
     def evict(self, tag: Any) -> int:
-        """Remove the entries with a tag; how many there were."""
+        """Remove the entries with a tag; return how many there were."""
         return self._cache.evict(tag)
 
     def expire(self) -> int:
-        """Remove what has expired; how many entries."""
+        """Remove what has expired; return the number of entries."""
         return self._cache.expire()
 
     def cull(self) -> int:
-        """Remove what has expired, and what is above the limit; how many entries."""
+        """Remove what has expired or exceeds the limit; return the number of entries."""
         return self._cache.cull()
 
     def stats(self, enable: bool = True, reset: bool = False) -> tuple[int, int]:

@@ -36,7 +36,7 @@ class LsmkvBackend(CacheBackend):  # type: ignore[misc]
 
     Its locks are granted across processes, and released when their process dies.  Values are what
     the codec takes.  A region's ``expiration_time`` leaves old values for the callers that wait;
-    ``expire`` among the arguments removes them after so many seconds.
+    ``expire`` among the arguments removes them after that many seconds.
     """
 
     def __init__(self, arguments: dict[str, Any]) -> None:
@@ -113,7 +113,7 @@ class Mutex:
             lease.release()
 
     def locked(self) -> bool:
-        """Whether somebody holds it."""
+        """True if the lock is held."""
         with deferred:
             lease = self._cache._lease(b"dogpile", self._key, timeout=0)
             if lease is not None:

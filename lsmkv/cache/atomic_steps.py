@@ -1,4 +1,4 @@
-"""What one call changes, as one atomic batch: :class:`Step`, and :class:`Steps`, which runs them.
+"""Atomic batches of one call's changes: :class:`Step`, and :class:`Steps`, which runs them.
 
 A step reads, collects writes, and commits.  In a store of several processes the commit raises
 :class:`~lsmkv.errors.ConflictError` if another process has written a key that the step has read,
@@ -6,8 +6,8 @@ and the step runs again.  Every change of an entry reads and writes its head or 
 of storing, so two changes of one entry never both happen.  In a store of one process the lock of
 :class:`Steps` is enough.
 
-What a step reads need not be of one moment: had anything of it changed meanwhile, its commit fails.
-So a step that changes nothing rests on one read.  A step that has failed twice is a transaction.
+The reads of a step need not be of one moment: if any of them changed before the commit, it fails.
+So a step that changes nothing depends on one read.  A step that has failed twice is a transaction.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MOST_PARTS: Final = 8
 
 
 class Step:
-    """The reads and writes of one call.  Who writes sets :attr:`changed`."""
+    """The reads and writes of one call.  A caller that writes sets :attr:`changed`."""
 
     __slots__ = ("_get", "_steps", "changed", "count", "operations", "reads", "scan", "size")
 
@@ -58,9 +58,9 @@ class Step:
         self.reads: list[bytes] = []
         """The keys that :meth:`get` was called with."""
         self.operations: list[Operation] = []
-        """What is to be written."""
+        """The operations to write."""
         self.changed = False
-        """Whether there is anything to commit."""
+        """True if there is anything to commit."""
         self.count = 0
         """Entries that the step adds."""
         self.size = 0
@@ -81,7 +81,7 @@ class Step:
 
     @property
     def keeps_values(self) -> bool:
-        """Whether a value beside a head that goes is left for :mod:`lsmkv.cache.front`."""
+        """True if the value beside a removed head is left for :mod:`lsmkv.cache.front`."""
         return self._steps.keeps_values
 
     def position(self, now: float) -> bytes:
@@ -89,7 +89,7 @@ class Step:
         return self._steps.position(now)
 
     def put_beside(self, value: bytes, now: float) -> Pointer:
-        """Store a value behind all others, and where it is."""
+        """Store a value after all others, and return its place."""
         floor = self.get(FLOOR)
         if floor is not None:
             self._steps.begin_after(floor + bytes(NUMBER_SIZE - len(floor)))
@@ -119,7 +119,7 @@ class Steps:
     def run(self, function: Callable[[Step], T]) -> T:
         """The result of a function, whose writes are committed; it is called again in a conflict.
 
-        Raises what the function raises; nothing is written then.
+        Raises what the function raises, and then writes nothing.
         """
         if not self.shared:
             with self.lock:
@@ -188,7 +188,7 @@ class Steps:
         return part
 
     def _counted(self, before: Counters, part: Counters) -> None:
-        """The step is committed: reads that were counted meanwhile are left for the next one."""
+        """Subtract a committed step's counts; reads counted during the commit are left."""
         self._own = part
         self.hits -= part.hits - before.hits
         self.misses -= part.misses - before.misses
@@ -205,14 +205,14 @@ class Steps:
     def begin_after(self, number: bytes) -> None:
         """Give numbers after this one only: a clock may have been set back.
 
-        One from after the year 2262 is damage, behind which few numbers are left.
+        One from after the year 2262 is damage, after which few numbers are left.
         """
         nano = int.from_bytes(number[:8], "big")
         if len(number) == NUMBER_SIZE and nano <= MOST:
             self._last = max(self._last, nano)
 
     def position(self, now: float) -> bytes:
-        """A position in the order of eviction, behind all that this handle has given or seen.
+        """A position in the order of eviction, after all that this handle has given or seen.
 
         An entry that was stored while the clock was ahead is thus before those that are stored
         after it was set back, as the order of storing has it.
@@ -220,7 +220,7 @@ class Steps:
         return number_moment(self.next_number(now, MICROSECOND))
 
     def see_position(self, position: bytes) -> None:
-        """Give positions behind this one only, unless it is damage."""
+        """Give positions after this one only, unless it is damage."""
         number = int.from_bytes(position, "big")
         if len(position) == POSITION_SIZE and number <= MOST // MICROSECOND:
             self._last = max(self._last, number * MICROSECOND)
@@ -293,7 +293,7 @@ class Steps:
             self._merge(keys)
 
     def settle(self) -> None:
-        """Before the handle is closed: add its counters to those of handle 0."""
+        """Add the handle's counters to those of handle 0, before it is closed."""
         with self.lock:
             if not self.shared:
                 if self.hits or self.misses:
@@ -318,7 +318,7 @@ class Steps:
                 pass
 
     def _begin_in_child(self) -> None:
-        """This is a copy in a forked child: it is a handle of its own."""
+        """Make a copy in a forked child a separate handle."""
         self.lock = new_reentrant_lock()
         self._pid = os.getpid()
         self._others = self._others.plus(self._own)

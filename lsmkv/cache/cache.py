@@ -51,9 +51,9 @@ class Cache(LeasedCache):
     has the differences.  Nothing that is found on disk is unpickled unless the codec is a
     :class:`~lsmkv.cache.codecs.PickleCodec`.
 
-    A key is a str, bytes, int, float, bool, None, or a tuple of these, or whatever else the codec
-    takes.  A value is what the codec takes.  :meth:`get` costs a Get of the store, and no write.  A
-    write is one atomic batch: a Get, and a put for the entry and for each index.
+    A key is a str, bytes, int, float, bool, None, or a tuple of these, or anything else that the
+    codec takes.  A value is what the codec takes.  :meth:`get` costs a Get of the store, and no
+    write.  A write is one atomic batch: a Get, and a put for the entry and for each index.
 
     Methods raise :class:`~lsmkv.UnsupportedValueError` for a value that the codec does not take,
     :class:`~lsmkv.CorruptionError` for damage, :class:`~lsmkv.IOError` if the file system fails,
@@ -88,8 +88,8 @@ class Cache(LeasedCache):
     ) -> int | str:
         """Store ``value`` at a side of a queue, and return its key.
 
-        The keys of a queue are integers around 500 trillion, or such integers behind
-        ``prefix-``.  Other arguments as for :meth:`set`.
+        The keys of a queue are integers around 500 trillion, or such integers after ``prefix-``.
+        Other arguments as for :meth:`set`.
 
         >>> import lsmkv
         >>> with lsmkv.Cache(shared=False) as cache:
@@ -208,7 +208,7 @@ class Cache(LeasedCache):
     def _end_of_all(
         self, last: bool, expire_time: bool = False, tag: bool = False, removes: bool = False
     ) -> Any:
-        """What :meth:`peekitem` returns; it is removed in the same step if ``removes``."""
+        """Return what :meth:`peekitem` returns; ``removes``: remove it in the same step."""
 
         def find(step: Step) -> Any:
             found = None
@@ -315,7 +315,7 @@ class Cache(LeasedCache):
     # Iterating
 
     def __iter__(self) -> Iterator[Any]:
-        """The keys in the order in which they were first stored, as of now; expired ones too."""
+        """The keys in the order in which they were first stored, as of now, with expired ones."""
         return self._keys_in_order(False)
 
     def __reversed__(self) -> Iterator[Any]:
@@ -356,10 +356,10 @@ class Cache(LeasedCache):
         """A decorator that keeps the results of a function by its arguments.
 
         A coroutine function is awaited, and its result is kept.  Arguments are keys of the cache:
-        what the codec takes.  ``name`` replaces the function's name in the keys.  ``typed`` tells 3
-        from 3.0.  ``ignore`` has positions and names of arguments that make no difference: those of
-        a method begin with ``self``.  With ``expire=0`` nothing is stored.  ``f.__wrapped__`` is
-        the function, and ``f.__cache_key__(...)`` the key of a result.
+        what the codec takes.  ``name`` replaces the function's name in the keys.  ``typed``
+        distinguishes 3 from 3.0.  ``ignore`` has positions and names of arguments that make no
+        difference: those of a method begin with ``self``.  With ``expire=0`` nothing is stored.
+        ``f.__wrapped__`` is the function, and ``f.__cache_key__(...)`` the key of a result.
 
         ``ValueError`` without ``name`` for a function whose name others may have: a lambda, one
         that is defined in a function, or a method of one instance.
@@ -369,7 +369,7 @@ class Cache(LeasedCache):
         next one computes.  Where functions call each other in a circle, or an ``async`` one calls
         itself for what it computes, the call that closes the circle raises
         :class:`~lsmkv.DeadlockError`.  A task is not known to wait for tasks that it has made
-        (``asyncio.gather``): ``timeout`` is for how many seconds a caller waits, before it raises
+        (``asyncio.gather``): ``timeout`` is the seconds that a caller waits before it raises
         :class:`~lsmkv.IOError` with ``errno.ETIMEDOUT``, a ``TimeoutError``.  A miss then costs two
         more messages at a member of a shared store.
 

@@ -1,4 +1,4 @@
-"""Whether a cache's entries, indexes and counters agree: :func:`check`, for ``Cache.check``."""
+"""Consistency of a cache's entries, indexes and counters: :func:`check`, for ``Cache.check``."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def _apply(step: Step, changes: list[tuple[bytes, bytes | None]]) -> None:
 
 
 def check(steps: Steps, fix: bool) -> list[str]:
-    """What is wrong, one sentence each.  With ``fix`` it is also put right.
+    """Return the faults, one sentence each.  With ``fix``, repair them.
 
-    Damaged entries are removed.  Nothing else may write to the cache meanwhile.  Cost: a read of
+    Damaged entries are removed.  Nothing else may write to the cache during this.  Cost: a read of
     the whole store, and memory for the names of all index keys.
     """
     repair = _Repair(steps, fix)

@@ -1,10 +1,10 @@
-"""How values become bytes, and bytes values: :class:`DefaultCodec` and :class:`PickleCodec`.
+"""Encoding of values as bytes: :class:`DefaultCodec` and :class:`PickleCodec`.
 
 A cache calls a codec for each value that it stores and for each that it returns.  What it reads may
 have been written by anybody who can write to the directory, so a codec trusts no byte: ``decode``
 returns a value or raises :class:`~lsmkv.errors.CorruptionError`.
 
-**The layout.**  The first byte says what follows.
+**The layout.**  The first byte is the type.
 
 ========  =============================================  =======================================
 byte      value                                          what follows
@@ -80,7 +80,7 @@ _PURPOSE: Final = b"lsmkv.PickleCodec\0"
 
 
 class Codec(Protocol):
-    """What turns the values of a cache into bytes, and back.
+    """Converts the values of a cache to bytes, and back.
 
     ``decode(encode(value))`` equals ``value`` and has its type.
 
@@ -205,7 +205,7 @@ class DefaultCodec:
             return None if tag == _NONE else tag - _SMALL
         value, end = _decode(data, 0, MOST_DEPTH, self._types)
         if end != len(data):
-            raise CorruptionError("a value with more bytes behind it", None, end)
+            raise CorruptionError("a value with more bytes after it", None, end)
         return value
 
     def __repr__(self) -> str:
@@ -222,7 +222,7 @@ class DefaultCodec:
         return hash((type(self), frozenset(self.types)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A codec is pickled as its types, which are pickled by name."""
+        """Pickle the codec as its types, which are pickled by name."""
         return type(self), ((self.types,) if self.types else ())
 
 
@@ -240,7 +240,7 @@ class PickleCodec:
     Without a ``key``, what :class:`DefaultCodec` stores without a container is stored in the same
     way, so bytes and str cost no pickle, and a value of either codec is read by this one.
 
-    ``protocol`` is pickle's.  Raises ``ValueError`` for a protocol that pickle has not, and for an
+    ``protocol`` is pickle's.  Raises ``ValueError`` for a protocol that pickle lacks, and for an
     empty key.  Methods raise what pickle raises for a value that it cannot take, most often
     ``PicklingError`` or ``TypeError``.  Cost: pickle's, and that of SHA-256 with a key.
 
@@ -261,7 +261,7 @@ class PickleCodec:
         if not -1 <= protocol <= pickle.HIGHEST_PROTOCOL:
             raise ValueError(f"pickle has no protocol {protocol}")
         self.protocol = pickle.HIGHEST_PROTOCOL if protocol < 0 else protocol
-        """Pickle's protocol, which says which Pythons can read the values."""
+        """Pickle's protocol, which determines the Pythons that can read the values."""
         self._key = None if key is None else as_bytes(key, "key")
         if self._key == b"":
             raise ValueError("an empty key signs nothing")
@@ -269,7 +269,7 @@ class PickleCodec:
 
     @property
     def signs(self) -> bool:
-        """Whether values are signed, and those that are not are refused."""
+        """True if values are signed, and unsigned ones are refused."""
         return self._key is not None
 
     def encode(self, value: Any) -> bytes:
@@ -300,7 +300,7 @@ class PickleCodec:
         return self._plain.decode(data)
 
     def __repr__(self) -> str:
-        """The key is not shown."""
+        """Without the key."""
         key = "" if self._key is None else ", key=..."
         return f"PickleCodec(protocol={self.protocol}{key})"
 
@@ -389,7 +389,7 @@ def _int_bytes(value: int) -> bytes:
 
 
 def _refusal(value: Any, types: dict[type, ValueType]) -> UnsupportedValueError:
-    """Why a value is refused: its first part that the codec does not take."""
+    """Return the error for a refused value, which names the first part that is refused."""
     found = _find(value, "value", MOST_DEPTH, types)
     assert found is not None
     part, where, is_deep = found
@@ -533,7 +533,7 @@ def _decode_dict(data: bytes, at: int, depth: int, types: ValueTypes) -> tuple[d
 
 
 def _count(data: bytes, at: int, least: int, depth: int) -> tuple[int, int]:
-    """The number of a container's items, of which each takes at least so many bytes."""
+    """The number of a container's items, of which each takes at least this many bytes."""
     if depth == 0:
         raise _nested(at - 1)
     count, begin = decode_varint32(data, at)
@@ -547,7 +547,7 @@ def _nested(at: int) -> CorruptionError:
 
 
 def _span(data: bytes, at: int) -> tuple[int, int]:
-    """Where an item's data begin and end."""
+    """Return the begin and the end of an item's data."""
     size, begin = decode_varint32(data, at)
     if size > len(data) - begin:
         raise _early(len(data))

@@ -1,6 +1,6 @@
 """Counters of a cache that several processes change: :class:`Counters`.
 
-Each handle has a key of its own, which it writes in the batch of every change; the counters of the
+Each handle has its own key, which it writes in the batch of every change; the counters of the
 cache are the sum.  So a kill loses nothing that a batch has counted, and two processes never write
 the same counter.  A handle adds its part to that of handle 0 when it is closed.  Parts of handles
 that were killed are added when a cache is opened and there are many.  If the handle is alive after
@@ -21,7 +21,7 @@ BASE: Final = COUNTERS + bytes(4)
 
 
 class Counters(NamedTuple):
-    """Numbers of entries, of their bytes, and of reads that found one or did not."""
+    """Counts of entries, of their bytes, and of hits and misses."""
 
     entries: int = 0
     size: int = 0
@@ -38,7 +38,7 @@ class Counters(NamedTuple):
         """The bytes of a handle's part."""
         try:
             return _FIELDS.pack(*self)
-        except struct.error as error:  # nobody counts that far
+        except struct.error as error:  # no count gets that far
             raise CorruptionError(f"counters beyond 63 bits: {tuple(self)}") from error
 
     @classmethod

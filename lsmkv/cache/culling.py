@@ -28,7 +28,7 @@ CULL_STEP: Final = 10
 
 
 def remove_numbers(step: Step, numbers: list[bytes], indexed: list[bytes]) -> int:
-    """Remove the entries with these numbers, and how many there were.
+    """Remove the entries with these numbers, and return how many there were.
 
     ``indexed`` are the keys of an index by which they were found: one that leads to no entry is
     removed alone.
@@ -47,7 +47,7 @@ def remove_numbers(step: Step, numbers: list[bytes], indexed: list[bytes]) -> in
             head = None
             step.delete(name)
             step.count -= 1
-            step.size -= entry_size(name, data, None)  # what it was counted for is not known
+            step.size -= entry_size(name, data, None)  # it is unknown in which count it was
             removed += 1
         if head is None or head.number != number:
             step.delete(key)
@@ -60,7 +60,7 @@ def remove_numbers(step: Step, numbers: list[bytes], indexed: list[bytes]) -> in
 
 
 class Removed(NamedTuple):
-    """What a step has done at the beginning of an index."""
+    """The work of a step at the beginning of an index."""
 
     removed: int
     looked: int
@@ -77,7 +77,7 @@ def remove_between(step: Step, start: bytes, stop: bytes | None, limit: int) -> 
 
 
 def remove_all(steps: Steps, start: bytes, stop: bytes | None) -> int:
-    """The same for all of them, in steps of :data:`STEP`; how many entries there were.
+    """The same for all of them, in steps of :data:`STEP`; return the number of entries.
 
     Each step begins where the last one has ended, and not at deletions, over which a scan is slow.
     """
@@ -95,7 +95,7 @@ def _remove_some(start: bytes, stop: bytes | None, step: Step) -> Removed:
 def evict_first(
     step: Step, start: bytes, limit: int, excess: int, now: float, keeps: bool = False
 ) -> Removed:
-    """Remove the first entries in the order of eviction, until so many bytes are gone.
+    """Remove the first entries in the order of eviction, until this many bytes are gone.
 
     An entry that was read since it was stored is put last instead, once for all its reads (the
     clock of F. J. Corbato, A Paging Experiment with the Multics System, 1968); every one is if it
@@ -119,7 +119,7 @@ def evict_first(
 
 
 def first_expiry(steps: Steps) -> float:
-    """When the first entry expires, in seconds; infinity if none does."""
+    """The earliest expiration time, in seconds; infinity if no entry expires."""
     for key in steps.db.iterator(prefix=EXPIRY, include_value=False, limit=1):
         micro = int.from_bytes(key[1 : 1 + POSITION_SIZE], "big")
         return micro / 1e6

@@ -1,4 +1,4 @@
-"""What a step does to an entry: :func:`put`, :func:`remove` and others.
+"""Operations of a step on an entry: :func:`put`, :func:`remove` and others.
 
 An entry is its head, its key in the order of storing, and one key in each index; its chunks, if its
 value is large, or its value beside the head.  These functions keep all of them in step, and count.
@@ -137,7 +137,7 @@ def entry_of(step: Step, number: bytes) -> tuple[bytes, bytes] | None:
 
 
 def renew(step: Step, number: bytes, now: float) -> int | None:
-    """Put an entry last in the order of eviction, and its value behind all others.
+    """Put an entry last in the order of eviction, and its value after all others.
 
     Returns the bytes that were copied for it, or None if it has expired, or is not whole.
     """

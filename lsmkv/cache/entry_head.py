@@ -24,7 +24,7 @@ EXPIRES: Final = 2
 TAGGED: Final = 4
 CHUNKED: Final = 8
 BESIDE: Final = 16
-"""The value is under a key of its own: :mod:`lsmkv.cache.front`."""
+"""The value is under its own key: :mod:`lsmkv.cache.front`."""
 
 START: Final = struct.Struct(">B12sd")
 _TIME: Final = struct.Struct(">d")
@@ -40,7 +40,7 @@ ENTRY_OVERHEAD: Final = 128
 
 
 class Pointer(NamedTuple):
-    """Where a value is that is not in its head: in chunks, or beside the head in one piece."""
+    """The place of a value that is not in its head: in chunks, or beside the head in one piece."""
 
     size: int
     number: bytes
@@ -48,7 +48,7 @@ class Pointer(NamedTuple):
 
     @property
     def chunks(self) -> int:
-        """How many pieces there are."""
+        """The number of pieces."""
         return 1 if self.beside else -(-self.size // CHUNK_SIZE)
 
     def length(self, index: int) -> int:
@@ -61,7 +61,7 @@ class Pointer(NamedTuple):
 
 
 class Head(NamedTuple):
-    """What an entry has besides its value."""
+    """The content of an entry other than its value."""
 
     flags: int
     number: bytes
@@ -71,10 +71,10 @@ class Head(NamedTuple):
     """Encoded."""
     pointer: Pointer | None
     begin: int
-    """Where a small value begins."""
+    """The offset of a small value."""
 
     def expired(self, now: float) -> bool:
-        """Whether the entry is no longer valid at that time."""
+        """True if the entry is no longer valid at that time."""
         return self.expiry is not None and self.expiry <= now
 
 

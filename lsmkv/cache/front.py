@@ -1,7 +1,7 @@
-"""Values beside their heads, and how their space comes back: :class:`Front`.
+"""Values beside their heads, and the reclaiming of their space: :class:`Front`.
 
 A value of 1 KiB to 1 MiB is stored under its number, which grows with time.  ``flush_prefix`` makes
-tables of such values alone.  These overlap no other table, so they go to a deep level at once, and
+tables of such values alone.  These overlap no other table, so they go directly to a deep level, and
 no compaction rewrites them.  An entry that is replaced or removed loses its head and its indexes,
 and its value stays: nothing is deleted one by one.
 
@@ -11,9 +11,9 @@ floor, a key of the store, says up to where they go: a step that stores a value 
 number above it.  So a value is stored before the floor is raised, and then the second look at the
 first entry finds it, or the step fails, and runs again.
 
-Where values are replaced and the first entries stay, dead values lie between live ones.  Then the
-first entries are put last, or removed, to make way (a log-structured store does so: M. Rosenblum
-and J. K. Ousterhout, The Design and Implementation of a Log-Structured File System, 1992).
+Where values are replaced and the first entries stay, dead values are between live ones.  Then the
+first entries are put last, or removed, to make way (as in a log-structured store: M. Rosenblum and
+J. K. Ousterhout, The Design and Implementation of a Log-Structured File System, 1992).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from lsmkv.cache.keys import (
 _START: Final = CHUNK + bytes([0xFF]) * (NUMBER_SIZE + 5)
 """Before all values, and not one of their keys: it is deleted, and goes into another table."""
 _STEP: Final = 100
-"""Entries at which a step looks that makes way."""
+"""Entries that a step which makes way looks at."""
 
 
 class Front:
@@ -64,7 +64,7 @@ class Front:
         return evicted
 
     def has_values(self) -> bool:
-        """Whether there are values beside heads, which are not deleted one by one."""
+        """True if there are values beside heads, which are not deleted one by one."""
         if not self._steps.keeps_values:
             return False
         scan = self._steps.db.iterator(prefix=VALUE, include_value=False, limit=1)

@@ -37,11 +37,11 @@ from lsmkv.engine.util.signals import deferred
 _AHEAD: Final = 1.0
 """Seconds that an entry may be ahead of the clock, which callers ask one after the other."""
 _Releases = list[Callable[[], None]]
-"""What ends the leases on the numbers of large values, once they are published."""
+"""Calls that end the leases on the numbers of large values, once they are published."""
 _DATA = START.size
-"""Where the value of a plain head begins."""
+"""The offset of a plain head's value."""
 _VALUE_NUMBER = _DATA + 8
-"""Where such a head has the number of a value beside it."""
+"""The offset, in such a head, of the number of a value beside it."""
 
 
 @described
@@ -117,7 +117,7 @@ class KeyedCache(OpenCache):
         return nothing(default, expire_time, tag)
 
     def _stored_now(self, name: bytes, now: float, head: Head) -> Head:
-        """Let an entry expire as if it were stored now: a clock has been set back since."""
+        """Make an entry expire as if it were stored now: a clock has been set back since."""
         try:
             self._steps.run(partial(_store_now, name, now))
         except (Error, OSError):
@@ -125,7 +125,7 @@ class KeyedCache(OpenCache):
         return _as_stored_at(head, now)
 
     def _with(self, value: Any, head: Head, expire_time: bool, tag: bool) -> Any:
-        """What is returned of an entry, or of a key and its value."""
+        """Shape the result for an entry, or for a key and its value."""
         if not (expire_time or tag):
             return value
         shown = None if head.tag is None or not tag else decode_key(head.tag, self._codec)
@@ -134,7 +134,7 @@ class KeyedCache(OpenCache):
         return (value, head.expiry) if expire_time else (value, shown)
 
     def _value_of(self, name: bytes, data: bytes, head: Head, read: bool, key: Any) -> Any:
-        """The value of an entry; :data:`MISSING` if it is there no longer."""
+        """The value of an entry; :data:`MISSING` if it is gone."""
         while head.pointer is not None:
             if read and head.flags & RAW and not head.pointer.beside:
                 snapshot = self._db.snapshot()
@@ -183,7 +183,7 @@ class KeyedCache(OpenCache):
         return value
 
     def __contains__(self, key: object) -> bool:
-        """Whether there is an entry that has not expired.  Costs as much as a Get."""
+        """True if there is an entry that has not expired.  Costs as much as a Get."""
         try:
             data = self._get(head_key(key, self._codec))
             if not data:
@@ -230,7 +230,7 @@ class KeyedCache(OpenCache):
         tag: Any = None,
         retry: bool = False,
     ) -> bool:
-        """Store ``value`` unless there is an entry that has not expired; whether it was stored.
+        """Store ``value`` unless there is an entry that has not expired; True if it was stored.
 
         Of several callers at once, in any processes, one stores.  Arguments as for :meth:`set`.
 
@@ -261,7 +261,7 @@ class KeyedCache(OpenCache):
         tag: Any,
         only_new: bool,
     ) -> bool:
-        """Store an entry under a name, or under what ``find`` returns; whether it was stored."""
+        """Store an entry under a name, or under what ``find`` returns; True if it was stored."""
         held: _Releases = []
         try:
             now = self._clock()
@@ -339,7 +339,7 @@ class KeyedCache(OpenCache):
             return self._steps.next_number(now)
 
     def touch(self, key: Any, expire: float | None = None, retry: bool = False) -> bool:
-        """Let an entry expire after ``expire`` seconds from now, or never; whether there is one.
+        """Make an entry expire after ``expire`` seconds from now, or never; True if there is one.
 
         >>> import lsmkv
         >>> with lsmkv.Cache(shared=False) as cache:
@@ -380,7 +380,7 @@ class KeyedCache(OpenCache):
     def _add_step(
         self, name: bytes, key: Any, delta: Any, default: Any, now: float, step: Step
     ) -> tuple[Any, bool]:
-        """The sum, and whether the entry is new."""
+        """The sum, and True if the entry is new."""
         at = self._steps.position(now)
         data = step.get(name)
         head = None if data is None else parse(data)
@@ -450,7 +450,7 @@ class KeyedCache(OpenCache):
         return stored if head.flags & RAW else self._decode(stored)
 
     def delete(self, key: Any, retry: bool = False) -> bool:
-        """Remove an entry; whether there was one that had not expired.
+        """Remove an entry; True if there was one that had not expired.
 
         >>> import lsmkv
         >>> with lsmkv.Cache(shared=False) as cache:
@@ -477,7 +477,7 @@ def live(step: Step, name: bytes, now: float) -> tuple[bytes, Head] | None:
 
 
 def nothing(default: Any, expire_time: bool, tag: bool) -> Any:
-    """What is returned where there is no entry."""
+    """Shape the result for a missing entry."""
     if expire_time and tag:
         return default, None, None
     return (default, None) if expire_time or tag else default

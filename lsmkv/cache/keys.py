@@ -1,4 +1,4 @@
-"""The keys of a cache's store: what its entries, its indexes and its counters are called.
+"""The keys of a cache's store: the names of its entries, indexes and counters.
 
 The first byte of a key is its kind.
 
@@ -51,7 +51,7 @@ PENDING: Final = b"p"
 QUEUE: Final = b"q"
 EVICTION: Final = b"r"
 EVICTION_END: Final = after_prefix(EVICTION)
-"""Behind all keys in the order of eviction."""
+"""A key after all keys in the order of eviction."""
 SETTING: Final = b"s"
 TAG: Final = b"t"
 CHUNK: Final = b"v"
@@ -75,7 +75,7 @@ _FLOAT: Final = struct.Struct(">d")
 _WORD: Final = struct.Struct(">Q")
 
 HEAD_STR: Final = HEAD + bytes([_STR])
-"""What the names of entries begin with whose keys are str."""
+"""The prefix of the names of entries whose keys are str."""
 _HEAD_BYTES: Final = HEAD + bytes([_BYTES])
 HEAD_NUMBER: Final = HEAD + bytes([_NUMBER])
 """The same of numbers: an int of 64 bits follows in 8 bytes, and 8 more in a float."""
@@ -116,7 +116,7 @@ def decode_key(data: bytes, codec: Codec) -> Any:
     except (IndexError, struct.error, UnicodeDecodeError, RecursionError) as error:
         raise CorruptionError("a malformed key of a cache") from error
     if end != len(data):
-        raise CorruptionError("a key of a cache with bytes behind it", None, end)
+        raise CorruptionError("a key of a cache with bytes after it", None, end)
     return key
 
 
@@ -136,7 +136,7 @@ def expiry_key(expiry: float, number: bytes) -> bytes:
 
 
 def tag_prefix(tag: bytes) -> bytes:
-    """What the names of entries with a tag begin with; ``tag`` is encoded."""
+    """The prefix of the names of entries with a tag; ``tag`` is encoded."""
     return TAG + len(tag).to_bytes(2, "big") + tag
 
 
@@ -175,7 +175,7 @@ class _CannotOrder(Exception):
 
 
 def _encode(key: Any, inside: bool) -> bytes:
-    """``inside`` a tuple, a key says where it ends."""
+    """``inside`` a tuple, a key marks its end."""
     kind = type(key)
     if kind is str or kind is bytes:
         data: bytes = key if kind is bytes else key.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""What a cache does under leases with names: :class:`LeasedCache`, and :class:`Flights`.
+"""Work of a cache under named leases: :class:`LeasedCache`, and :class:`Flights`.
 
 The leases are those of the store (``engine/db/handles/named_leases.py``): its owner grants them in
 the order of arrival, across threads and processes, and they end with the process that holds them.
@@ -52,15 +52,15 @@ class LeasedCache(KeyedCache):
     ) -> Iterator[None]:
         """A ``with`` block that no other caller of this method is in, in any thread or process.
 
-        Callers get in one after the other, in the order in which they have come; a block inside a
-        block of the same thread waits for nobody.  A process that dies leaves its block.  A block
-        that lasts longer than ``limit`` seconds no longer keeps others out, and raises
-        :class:`~lsmkv.ConflictError` at its end.  Each write in the block happens at once, and
+        Callers get in one after the other, in the order of their calls; a block inside a block of
+        the same thread waits for nobody.  A process that dies leaves its block.  A block that lasts
+        longer than ``limit`` seconds no longer keeps others out, and raises
+        :class:`~lsmkv.ConflictError` at its end.  Each write in the block happens immediately, and
         stays if the block raises.  Writes of callers that use no ``transact`` are not kept out.
         ``retry`` changes nothing.  A caller that does not get in within ``timeout`` seconds raises
         :class:`~lsmkv.IOError` with ``errno.ETIMEDOUT``, a ``TimeoutError``; one that never would,
-        since it holds what those in the block wait for, :class:`~lsmkv.DeadlockError` at once.
-        Cost: at a member of a shared store, a message to its owner and back.
+        since it holds what those in the block wait for, raises :class:`~lsmkv.DeadlockError`
+        immediately.  Cost: at a member of a shared store, a message to its owner and back.
 
         >>> import lsmkv
         >>> with lsmkv.Cache(shared=False) as cache:
@@ -118,7 +118,7 @@ class LeasedCache(KeyedCache):
     ) -> NamedLease | None:
         """Wait for the lease of a kind on a key; None if it does not come in time.
 
-        Who asks is the calling thread, or the caller of ``wait``; if it is ``owned``, nobody else
+        The holder is the calling thread, or the caller of ``wait``; if it is ``owned``, nobody else
         releases it.
         """
         return self._db._hold(
@@ -147,15 +147,15 @@ def surely(release: Callable[[], T]) -> T:
 
 
 def outlasted(limit: float | None) -> ConflictError:
-    """What a transaction raises that has ended too late."""
+    """Return the error of a transaction that has exceeded its limit."""
     return ConflictError(
         f"a transaction has lasted for longer than its limit of {limit} seconds: others may"
-        " have been in theirs meanwhile"
+        " have run at the same time"
     )
 
 
 def timed_out(kind: bytes, key: Any, timeout: float | None) -> IOError:
-    """What is raised by a caller that has waited for long enough."""
+    """Return the error of a wait that has timed out."""
     return IOError(errno.ETIMEDOUT, f"waited {timeout} seconds for {_label(kind, key)}")
 
 
@@ -165,7 +165,7 @@ _short.maxtuple = 12
 
 
 def _label(kind: bytes, key: Any) -> str:
-    """What messages call a lease; whatever the ``repr`` of a key does."""
+    """Return the name of a lease for messages; it does not raise if the ``repr`` of a key does."""
     return kind.decode() if key is None else f"{kind.decode()} {_short.repr(key)}"
 
 
@@ -180,7 +180,7 @@ class Flights:
     """Lets one caller at a time compute a result that several want: ``memoize(lock=True)``.
 
     A task that waits while it computes another result may be part of a deadlock: it waits as
-    threads and processes do, where deadlocks are found, in a thread of its own.  All others wait in
+    threads and processes do, where deadlocks are found, in a separate thread.  All others wait in
     their loop, which costs nothing.
     """
 
@@ -190,7 +190,7 @@ class Flights:
         self._locks: dict[tuple[Any, Any], tuple[asyncio.Lock, int]] = {}  # by loop and key
 
     def call(self, key: Any, find: Callable[[], Any], compute: Callable[[], Any]) -> Any:
-        """What ``find`` finds once it is this caller's turn, or else what ``compute`` returns."""
+        """Return the result of ``find`` once it is this caller's turn, or else of ``compute``."""
         with self._opened()._holding(_MEMOIZE, key, None, self._timeout):
             result = find()
             return compute() if result is MISSING else result
@@ -249,7 +249,7 @@ _callers: Final[WeakKeyDictionary[asyncio.Task[Any], Caller]] = WeakKeyDictionar
 
 
 def task_caller() -> Caller:
-    """The running task; it does not go on while its thread waits."""
+    """The running task; it does not continue while its thread waits."""
     import asyncio  # noqa: PLC0415 - as above
 
     task = asyncio.current_task()
@@ -266,7 +266,7 @@ async def lease_of_task(
     limit: float | None = None,
     timeout: float | None = None,
 ) -> NamedLease:
-    """Wait for a lease, in a thread of its own if it is not free: those of the loop's pool may be
+    """Wait for a lease, in a separate thread if it is not free: those of the loop's pool may be
     what its holder waits for."""
     wait = Wait(task_caller())
     take = partial(cache._lease, kind, key, holder=holder, limit=limit, wait=wait, owned=True)
@@ -294,7 +294,7 @@ async def lease_of_task(
             failure = error
 
         def tell() -> None:
-            if future.done():  # cancelled meanwhile
+            if future.done():  # cancelled while it waited
                 if lease is not None:
                     lease.release()
             elif lease is not None:

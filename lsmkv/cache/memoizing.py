@@ -24,7 +24,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 MISSING: Final = object()
-"""What a cache returns for an entry that is not there."""
+"""The result of a cache for a missing entry."""
 
 
 class Memoized(Protocol, Generic[P, R_co]):
@@ -52,7 +52,7 @@ class Memoized(Protocol, Generic[P, R_co]):
 
 
 class Stores(Protocol):
-    """What the results are stored in."""
+    """The interface of a store of results."""
 
     def get(self, key: Any, default: Any = None) -> Any: ...
 
@@ -74,7 +74,7 @@ def own_name(function: Any) -> str:
     if module is None or name is None or "<" in name or of_one:
         raise ValueError(
             f"{name or repr(function)} may be the name of several functions, which would share what"
-            " is stored: pass name=, a name of its own"
+            " is stored: pass name=, a unique name"
         )
     return f"{module}.{name}"
 
@@ -92,7 +92,7 @@ class TakesTurns(Protocol):
 def key_maker(
     function: Callable[P, Any], name: str | None, typed: bool, ignore: Collection[int | str]
 ) -> Callable[P, tuple[Any, ...]]:
-    """What makes the keys of a function's results.
+    """Return a function that makes the keys of a function's results.
 
     A key is the function's name; a tuple of the arguments by position; a tuple of pairs of the
     others, in the order of their names; and with ``typed`` a tuple of the names of their types.
@@ -199,7 +199,7 @@ def memoized_awaiting(
     keep: Callable[[Any, Any], Awaitable[Any]] | None,
     turns: TakesTurns | None,
 ) -> Memoized[P, Awaitable[Any]]:
-    """A function that is awaited, whether the given one is or not; ``keep`` stores its results."""
+    """A function to be awaited, even if the given one is not; ``keep`` stores its results."""
 
     @functools.wraps(function)
     async def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:

@@ -1,4 +1,4 @@
-"""What a cache has besides its entries: :class:`OpenCache`, of which ``Cache`` is a subclass.
+"""A cache without operations on entries: :class:`OpenCache`, of which ``Cache`` is a subclass.
 
 It opens and closes the store, has the settings and the counters, and sees after each write to
 entries that have expired, to the limit, and to the space on disk.
@@ -43,7 +43,7 @@ from lsmkv.engine.options import OptionArguments
 from lsmkv.shared.shared_db import SharedDB
 
 Eviction = Literal["least-recently-used", "least-recently-stored", "least-frequently-used", "none"]
-"""Which entries a full cache removes first."""
+"""The entries that a full cache removes first."""
 OnError = Literal["raise", "skip"]
 
 _UNSET: Final = object()
@@ -73,7 +73,7 @@ def wall_clock() -> float:
 class _SharedStore(SharedDB):
     """The store of a cache that processes share.
 
-    A step of the cache holds a lock of its thread: no other greenlet may go on in the middle.
+    A step of the cache holds a lock of its thread: no other greenlet may run in the middle.
     """
 
     _switches = False
@@ -111,8 +111,8 @@ class OpenCache:
         """Open the cache in ``directory``, which is made if there is none.
 
         Without a directory it is a new one among the system's temporary files, which stays.
-        ``size_limit`` is in bytes, 1 GiB by default.  ``eviction`` says what goes first when there
-        are more: by default the entries that were read longest ago, to ``recency`` seconds.
+        ``size_limit`` is in bytes, 1 GiB by default.  ``eviction`` selects what is removed first
+        beyond that: by default the entries that were read longest ago, to ``recency`` seconds.
         ``cull_limit`` (10) bounds how many entries one write removes.  These and ``statistics`` are
         stored, and a cache that is opened without them keeps them.  ``codec`` is
         :class:`~lsmkv.cache.codecs.DefaultCodec` by default.  ``clock`` returns seconds since 1970.
@@ -199,7 +199,7 @@ class OpenCache:
         return DB(where, **(used | options))
 
     def _begin(self, shared: bool) -> None:
-        """Take over what other handles have left."""
+        """Take over the state that other handles have left."""
         steps = self._steps
         for kind in (ORDER, CHUNK, PENDING, VALUE):
             for key in self._db.iterator(prefix=kind, include_value=False, reverse=True, limit=1):
@@ -211,14 +211,14 @@ class OpenCache:
             steps.refresh()
 
     def _see_newest(self) -> None:
-        """Store behind what other handles have stored, although the clock may have been set back
+        """Store after the entries of other handles, although the clock may have been set back
         since."""
         if self._settings.eviction_policy != _BY_COUNT:
             newest = self._db.iterator(prefix=EVICTION, include_value=False, reverse=True, limit=1)
             for key in newest:
                 self._steps.see_position(key[1 : 1 + POSITION_SIZE])
 
-    # What it is set to
+    # Settings
 
     @property
     def directory(self) -> str:
@@ -227,7 +227,7 @@ class OpenCache:
 
     @property
     def codec(self) -> Codec:
-        """What turns values into bytes."""
+        """The codec that converts values to bytes."""
         return self._codec
 
     @property
@@ -237,7 +237,7 @@ class OpenCache:
 
     @property
     def eviction_policy(self) -> str:
-        """Which entries are evicted first."""
+        """The policy that selects the entries to evict first."""
         return self._settings.eviction_policy
 
     @property
@@ -285,7 +285,7 @@ class OpenCache:
         return getattr(self._settings, name)
 
     def _apply_settings(self) -> None:
-        """Choose what a read notes, and where values lie."""
+        """Choose the notes of reads, and the place of values."""
         policy = self._settings.eviction_policy
         self._statistics = bool(self._settings.statistics)
         self._by_count = policy == _BY_COUNT
@@ -293,7 +293,7 @@ class OpenCache:
         with self._steps.lock:
             self._steps.keeps_values = policy in _IN_TIME
         if kept and not self._steps.keeps_values:
-            self._reclaiming.wait()  # what its thread copies leaves values behind
+            self._reclaiming.wait()  # its thread's copies leave values
             remove_unowned_values(self._steps)
         if policy in _IN_TIME and self._recency.recency > 0:
             self._settings.allow_values_beside(self._db)
@@ -316,10 +316,10 @@ class OpenCache:
         for begin in range(0, len(numbers), 100):
             self._steps.run(partial(change, numbers[begin : begin + 100]))
 
-    # What it counts
+    # Counters
 
     def __len__(self) -> int:
-        """The number of entries; those that have expired and are not removed yet count too."""
+        """The number of entries; those that have expired and are not removed yet are counted."""
         entries = max(self._steps.totals().entries, 0)
         # list(cache) allocates for them.
         if entries > _MANY and entries > self._reclaiming.on_disk():
@@ -354,10 +354,10 @@ class OpenCache:
         return totals.hits, totals.misses
 
     def check(self, fix: bool = False, retry: bool = False) -> list[str]:
-        """What is wrong with the entries, indexes and counters, one sentence each.
+        """Return the faults of the entries, indexes and counters, one sentence each.
 
-        With ``fix`` it is also put right: damaged entries are removed, and indexes are written
-        again.  No process may write to the cache meanwhile.  Cost: a read of everything.
+        With ``fix``, they are repaired: damaged entries are removed, and indexes are written again.
+        No process may write to the cache during this.  Cost: a read of everything.
         """
         self._reclaiming.wait()
         found = check(self._steps, fix)
@@ -370,8 +370,7 @@ class OpenCache:
         self._next_expiry = min(self._next_expiry, expiry)
 
     def _written(self, now: float, expiry: float | None, size: int) -> None:
-        """After a write of a value of that size: remove what has expired, and what is above the
-        limit."""
+        """Remove what has expired or exceeds the limit, after a write of a value of that size."""
         if expiry is not None and expiry < self._next_expiry:
             self._next_expiry = expiry
         steps = self._steps
@@ -420,8 +419,8 @@ class OpenCache:
                     _, changed = self._evict_some(limit, least)
 
     def _evict_some(self, limit: int, size: int) -> tuple[int, bool]:
-        """Evict at most so many entries, and none once the cache has at most that size; how many,
-        and whether anything was changed."""
+        """Evict at most this many entries, and none once the cache has at most that size; return
+        their number, and True if anything was changed."""
         steps = self._steps
         again = False
 
@@ -446,11 +445,11 @@ class OpenCache:
         return count
 
     def _removed(self) -> None:
-        """Many entries were removed: look at the space on disk."""
+        """Look at the space on disk, after the removal of many entries."""
         self._reclaiming.look(self._steps.size, self._settings.size_limit)
 
     def _forgive(self, error: Exception) -> None:
-        """Raise an error, unless the cache is one that forgets."""
+        """Raise an error, unless ``on_error`` is ``"skip"``."""
         if not self._skips:
             raise error
 
@@ -458,7 +457,7 @@ class OpenCache:
 
     @property
     def closed(self) -> bool:
-        """Whether :meth:`close` was called."""
+        """True once :meth:`close` was called."""
         return self._closed
 
     def close(self) -> None:
@@ -490,7 +489,8 @@ class OpenCache:
         return f"<lsmkv.Cache {self._directory!r}{state}>"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """A cache is pickled as its directory and how it was opened; unpickling opens it again."""
+        """Pickle the cache as its directory and the arguments that opened it; unpickling reopens
+        it."""
         return _reopen, (type(self), absolute(self._directory), self._arguments)
 
 

@@ -8,9 +8,9 @@ Pulled entries leave deletions at the ends, over which a scan is slow.  So a que
 key of the store: no entry is outside of them.  Every 32nd pull at a side moves that bound, and
 whatever adds an entry outside moves it back.  A pull moves a bound to the entry that it has found;
 no other may be added beyond it at the same moment.  Therefore all steps that add one read the
-bounds, and write them unless it is certain that the new entry is behind the one that was found.
+bounds, and write them unless it is certain that the new entry is after the one that was found.
 That is so for a push to the other side, if the queue has an entry.  A bound that was never moved is
-open.  The first pull of those only closes it, at the end of all keys, so that a step either sees a
+open.  The first such pull only closes it, at the end of all keys, so that a step either sees a
 closed bound or was committed before it is moved.
 """
 
@@ -113,13 +113,13 @@ def queue_of(name: bytes) -> tuple[bytes, bytes] | None:
 
 
 def is_within(at: bytes, bounds: bytes) -> bool:
-    """Whether an entry is within a queue's bounds."""
+    """True if an entry is within a queue's bounds."""
     front, back = _parts(bounds, len(at))
     return front <= at <= back
 
 
 def admit(step: Step, name: bytes, side: Side | None) -> None:
-    """Let a new entry be within the bounds of its queue, if it is one of a queue.
+    """Extend the bounds of a queue to a new entry, if it belongs to one.
 
     ``side`` is where it was pushed, to a queue that has an entry; else None.
     """
@@ -142,7 +142,7 @@ def _open(size: int) -> tuple[bytes, bytes]:
 
 
 def _parts(bounds: bytes | None, size: int) -> tuple[bytes, bytes]:
-    """The two bounds, each of so many bytes; open ones if there are none, or damaged ones."""
+    """The two bounds, each of this many bytes; open ones if there are none, or damaged ones."""
     if bounds is None or len(bounds) != 2 * size:
         return _open(size)
     return bounds[:size], bounds[size:]

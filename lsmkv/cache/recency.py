@@ -1,11 +1,11 @@
-"""Which entries were read lately: :class:`Recency`, in memory until a batch is worth writing.
+"""Recent reads of entries: :class:`Recency`, in memory until a batch is worth writing.
 
-A read notes the entry, which costs no write.  Every so often the notes become one step.  With
+A read notes the entry, which costs no write.  From time to time the notes become one step.  With
 ``"least-recently-used"`` it marks the entries as read (:func:`lsmkv.cache.culling.evict_first`).
 One that was stored or marked within the last ``recency`` seconds, or within a fourth of the time
-that entries stay, is not noted.  With ``recency=0`` each read puts its entry last in the order of
-eviction at once.  With ``"least-frequently-used"`` the reads are counted.  What was noted and not
-written is lost if the process is killed.
+that entries stay, is not noted.  With ``recency=0`` each read immediately puts its entry last in
+the order of eviction.  With ``"least-frequently-used"`` the reads are counted.  Unwritten notes are
+lost if the process is killed.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from lsmkv.cache.keys import (
 from lsmkv.engine.errors import Error
 
 MOST_NOTES: Final = 1000
-"""Notes that are written at once, at the latest."""
+"""The most notes before they are written."""
 MOST_KNOWN: Final = 1 << 14
 """Entries of which a handle remembers when they were noted last."""
 _BATCH: Final = 100
 """Entries that one step marks or moves."""
 _YOUNG: Final = 0.25
-"""The share of the time that entries stay in which a read is not noted: it comes too early to tell
-much.  A fourth of the entries is that young."""
+"""The share of the time that entries stay in which a read is not noted: it is too early to matter.
+A fourth of the entries is that young."""
 _LEAST_PERIOD: Final = 0.1
 """Seconds that pass between two batches of a few notes, however soon entries go."""
 _LOOK_EVERY: Final = 1.0
@@ -51,7 +51,7 @@ class Recency:
         clock: Callable[[], float],
         stay: Callable[[float], float],
     ) -> None:
-        """``stay`` returns for how many seconds entries stay, by the time that it is given."""
+        """``stay`` returns the seconds that entries stay, for the time that it is given."""
         self._steps = steps
         self._stay = stay
         self._next_look = clock() + _LOOK_EVERY
@@ -66,7 +66,7 @@ class Recency:
         self._since = 0.0
 
     def note_use(self, data: bytes, now: float) -> None:
-        """An entry was read, of which ``data`` is the head, under ``"least-recently-used"``.
+        """Note a read of an entry, of which ``data`` is the head, under ``"least-recently-used"``.
 
         ``now`` is 0.0 if the caller has not asked the clock.  The read has succeeded: if the store
         fails, it keeps an older order.
@@ -85,7 +85,7 @@ class Recency:
             pass
 
     def used(self, number: bytes, stored: float, now: float) -> None:
-        """An entry was read, under ``"least-recently-used"``."""
+        """Note a read of an entry, under ``"least-recently-used"``."""
         if self.recency == 0:
             self._uses[number] = now
             self.write()
@@ -111,7 +111,7 @@ class Recency:
             self.write()
 
     def counted(self, number: bytes, now: float) -> None:
-        """An entry was read, under ``"least-frequently-used"``."""
+        """Count a read of an entry, under ``"least-frequently-used"``."""
         counts = self._counts
         if not counts:
             self._since = now
@@ -121,7 +121,7 @@ class Recency:
             self.write()
 
     def write(self) -> None:
-        """Move what was noted."""
+        """Write the notes."""
         uses, self._uses = self._uses, {}
         counts, self._counts = self._counts, {}
         notes = list(uses.items())

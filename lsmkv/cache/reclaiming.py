@@ -1,6 +1,6 @@
-"""Space that removed entries leave: :class:`Reclaiming` has the store compact it.
+"""The space of removed entries: :class:`Reclaiming` has the store compact it.
 
-An LSM tree gives space back when a compaction meets the deletion.  A cache deletes as much as it
+An LSM tree frees space when a compaction meets the deletion.  A cache deletes as much as it
 writes once it is full, and always at one end of its indexes.  So where removed entries take too
 much space, a thread drops values (:mod:`lsmkv.cache.front`), and compacts heads and indexes if that
 is not enough.  Writes that come faster than the thread can follow are delayed, by more the more
@@ -27,18 +27,18 @@ _MOST_LEFT: Final = 0.09
 """The same where that is not enough: above it, the store is compacted, and then entries are copied.
 A memtable, and the table in which the first value is, take as much."""
 _LEFT_TO_OWNER: Final = 0.02
-"""By how much more a member of a shared store lets it be: the owner is to do it for all."""
+"""The factor by which a member of a shared store tolerates more: the owner is to do it for all."""
 _KEPT: Final = 0.75
 """The share of the limit below which no entry is removed to make way for values of others."""
 LEAST: Final = 1 << 18
-"""Bytes of garbage that are left alone, however small the cache."""
+"""Bytes of garbage that are tolerated, however small the cache."""
 _DELAY: Final = 0.05
 """Seconds that a write would be delayed if the garbage was above what is allowed by the limit."""
 _LONGEST_DELAY: Final = 0.005
 
 
 class Reclaiming:
-    """Sees to the space of one handle's store.  Any thread may call any method."""
+    """Reclaims the space of one handle's store.  Any thread may call any method."""
 
     def __init__(self, db: DB, front: Front) -> None:
         self._db = db
@@ -54,7 +54,7 @@ class Reclaiming:
         self._closed = False
 
     def look(self, volume: int, limit: int) -> None:
-        """See to the space that the store takes for entries of ``volume`` bytes.
+        """Check the space that the store takes for entries of ``volume`` bytes.
 
         Cost: the store's counters.  With too much garbage a thread begins to compact, and
         :attr:`delay` is more than 0 until there is less.
@@ -79,7 +79,7 @@ class Reclaiming:
         self._delays.owe(self.delay)
 
     def _excess(self) -> int:
-        """The bytes that are too many."""
+        """The surplus bytes."""
         return self._above(MOST_GARBAGE)
 
     def _above(self, share: float) -> int:
@@ -99,7 +99,7 @@ class Reclaiming:
                 volume = self._volume
                 before = self.on_disk()
                 self._make_room()
-                # Else there is what snapshots need, or new writes: the next look sees to it.
+                # Otherwise snapshots need it, or there are new writes: the next look handles that.
                 changed = self._volume < volume or self.on_disk() < before
         except (Error, OSError):
             pass  # the store is closed, or fails, which the next write reports
@@ -109,7 +109,7 @@ class Reclaiming:
             self._done.release()
 
     def _make_room(self) -> None:
-        """What costs least first."""
+        """Free disk space, the cheapest way first."""
         if self._front.has_values():
             self._front.advance()
             if self._above(_MOST_LEFT) > 0:
@@ -131,7 +131,7 @@ class Reclaiming:
             pass
 
     def close(self) -> None:
-        """End soon what is running; the store is closed afterwards, which ends its compaction."""
+        """End a running thread soon; the store is closed afterwards, which ends its compaction."""
         with self._lock:
             self._closed = True
 

@@ -1,4 +1,4 @@
-"""What a cache is set to: :class:`Settings`, which the store keeps."""
+"""Settings of a cache: :class:`Settings`, which the store keeps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "cull_limit": 10,
     "statistics": 0,
 }
-"""The settings, as they are if nobody has set them."""
+"""The default settings."""
 _LAYOUT_VERSION: Final = b"1"
 LATER_LAYOUT: Final = b"2"
 """The version of a layout with values beside their heads, or with the bounds of queues, which
@@ -56,14 +56,14 @@ class Settings:
         """1 if hits and misses are counted."""
 
     def read(self, db: DB) -> None:
-        """Take over what the store has; mark a new store as that of a cache.
+        """Read the store's settings; mark a new store as that of a cache.
 
         :class:`~lsmkv.Error` for a store of anything else.
         """
         layout = db.get(LAYOUT)
         if layout is None:
             if next(iter(db.iterator(limit=1)), None) is not None and not _has_entries(db):
-                raise Error(f"{db.path}: this store is not one of a cache")
+                raise Error(f"{db.path}: this store is not a cache")
             db.put(LAYOUT, _LAYOUT_VERSION)
         elif layout not in (_LAYOUT_VERSION, LATER_LAYOUT):
             raise Error(f"{db.path}: this cache was made by a later version of lsmkv")
@@ -89,7 +89,7 @@ class Settings:
 
 
 def _has_entries(db: DB) -> bool:
-    """Whether a store has entries of a cache, though a repair has lost what says that it is one."""
+    """True if a store has entries of a cache, though a repair has lost the cache's settings."""
     for key, entry in db.iterator(prefix=ORDER, limit=_LOOKED_AT):
         data = db.get(HEAD + entry[POSITION_SIZE:])
         if data is not None and data[1 : 1 + NUMBER_SIZE] == key[1:]:
@@ -99,7 +99,7 @@ def _has_entries(db: DB) -> bool:
 
 
 def known(name: str) -> str:
-    """The name of a setting, of which there may be two; ``ValueError`` for any other name."""
+    """Resolve the name of a setting, of which there may be two; ``ValueError`` for others."""
     name = _ALIASES.get(name, name)
     if name not in DEFAULTS:
         raise ValueError(f"a cache has no setting {name!r}: it has {', '.join(sorted(DEFAULTS))}")

@@ -1,7 +1,7 @@
 """Types that a codec stores in parts: the standard library's, and those that a user registers.
 
 A value of such a type is stored as the byte of its type and its parts, one after the other, each as
-a value of its own.  A part is used only if it has exactly one of the types that are possible there.
+a separate value.  A part is used only if it has exactly one of the types that are possible there.
 
 ====  ===========  ============================================================
 byte  type         parts
@@ -49,22 +49,22 @@ Split = Callable[[Any], tuple[Any, ...] | None]
 
 
 class ValueType(NamedTuple):
-    """A type, and how a value of it becomes parts."""
+    """A type, and the division of its values into parts."""
 
     tag: int
     names: tuple[str, ...]
-    """What the parts are called, for the place of one that is refused."""
+    """Names of the parts, which say where a refused one is."""
     split: Split
     """The parts of a value; None for one that cannot be stored."""
 
 
 class _Maker(NamedTuple):
-    """How parts become a value."""
+    """Construction of a value from its parts."""
 
     types: tuple[tuple[type, ...], ...]
     """Those that each part may have."""
     make: Callable[..., Any]
-    """Raises any exception for parts that are those of no value."""
+    """Raises any exception for invalid parts."""
 
 
 _STANDARD: Final[dict[type, ValueType]] = {}
@@ -166,12 +166,12 @@ class ValueTypes:
             self.by_type[cls] = value_type
 
     def count(self, tag: int) -> int:
-        """How many parts a value with this byte has; 0 if it is none of these."""
+        """The number of parts of a value with this byte; 0 if it is none of these."""
         maker = _MAKERS.get(tag)
         return 0 if maker is None else len(maker.types)
 
     def make(self, tag: int, parts: list[Any]) -> Any:
-        """The value of such parts.  ``ValueError`` if they are those of no value."""
+        """The value of such parts.  ``ValueError`` if they are invalid."""
         maker = _MAKERS[tag]
         for part, types in zip(parts, maker.types, strict=True):
             if type(part) not in types:
@@ -227,8 +227,8 @@ def _fields(value: Any) -> tuple[str, dict[str, Any]] | None:
 
 
 def _instance(cls: Any, stored: dict[str, Any]) -> Any:
-    """As unpickling does, this calls neither the class nor ``__post_init__``, which could change
-    the fields once more.  A field that the class has got since then has its default."""
+    """Make an instance as unpickling does, without the class and ``__post_init__``, which could
+    change the fields once more.  A field that the class has since gained has its default."""
     value = object.__new__(cls)
     for field in dataclasses.fields(cls):
         if field.name in stored:

@@ -1,12 +1,12 @@
 """Large values: stored in chunks of 1 MiB, and read as a file: :class:`ValueReader`.
 
-A value is stored under a number of its own.  Its chunks come first, and one batch then publishes it
-with the head of its entry.  Until then a *pending* key names the value and the process that stores
-it, and is written again with each chunk.  That process holds a lease on the number until the value
-is published; the lease ends with it, whatever namespace it is in.  Opening a cache removes the
-chunks of values that nobody stores any more, so half-stored values are found without a scan.  The
-batch that publishes a value also removes its pending key, and fails if that is gone: a value that
-was removed by mistake is never published.
+A value is stored under its own number.  Its chunks come first, and one batch then publishes it with
+the head of its entry.  Until then a *pending* key names the value and the process that stores it,
+and is written again with each chunk.  That process holds a lease on the number until the value is
+published; the lease ends with it, in any namespace.  Opening a cache removes the chunks of values
+that no process still stores, so half-stored values are found without a scan.  The batch that
+publishes a value also removes its pending key, and fails if that is gone: a value that was removed
+by mistake is never published.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Readable(Protocol):
     """A file that is open for reading bytes."""
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes; none at the end."""
+        """At most this many bytes; none at the end."""
         ...
 
 
@@ -50,7 +50,7 @@ def pieces_of(value: bytes) -> Iterator[bytes]:
 
 
 def pieces_in(file: Readable) -> Iterator[bytes]:
-    """The rest of a file, in pieces of a chunk's size, even if it reads more than is asked for."""
+    """The rest of a file, in pieces of a chunk's size, even if it reads more than requested."""
     rest = b""
     while True:
         parts = [rest] if rest else []
@@ -97,8 +97,8 @@ def store(db: DB, number: bytes, pieces: Iterator[bytes], clock: Callable[[], fl
 def _write_pending(db: DB, operations: list[Operation], begun: bool) -> None:
     """Write a chunk with the pending key of its value, which is there already if it was ``begun``.
 
-    A process that is killed may have sent a chunk that the owner of the store comes to later, when
-    another one has swept the value.
+    A killed process may have sent a chunk that the owner of the store processes only after another
+    one has swept the value.
     """
     key = operations[0][0]
     while True:
@@ -122,7 +122,7 @@ def discard(db: DB, number: bytes, chunks: int) -> None:
 
 
 def sweep(db: DB, now: float, alone: bool) -> int:
-    """Remove values that were half stored when their process ended; how many there were.
+    """Remove values that were half stored when their process ended; return how many.
 
     ``alone`` says that no other process has the store.  Cost: a seek, and a deletion for each
     chunk.
@@ -132,7 +132,7 @@ def sweep(db: DB, now: float, alone: bool) -> int:
 
 
 def _sweep_one(db: DB, key: bytes, now: float, alone: bool) -> bool:
-    """Remove one value if nobody stores it any more."""
+    """Remove one value if no process still stores it."""
     while True:
         path, sequence = db._open_writer(), db.sequence
         writer = db.get(key)
@@ -154,7 +154,7 @@ def _sweep_one(db: DB, key: bytes, now: float, alone: bool) -> bool:
             path.write_unless_changed(operations, sequence, [key])
             return True
         except ConflictError:
-            pass  # the owner has come to another chunk; or a table has appeared
+            pass  # the owner has processed another chunk; or a table has appeared
 
 
 class MissingChunk(Exception):
@@ -171,7 +171,7 @@ def load(get: Callable[[bytes], bytes | None], pointer: Pointer) -> bytes:
         parts.append(part)
     value = b"".join(parts)
     if len(value) != pointer.size:
-        raise CorruptionError(f"a value of {len(value):,} bytes, which had {pointer.size:,}")
+        raise CorruptionError(f"value is {len(value):,} bytes, expected {pointer.size:,}")
     return value
 
 
@@ -219,7 +219,7 @@ class ValueReader(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a position, from the start (0), from here (1) or from the end (2)."""
+        """Move to a position, from the start (0), from here (1) or from the end (2)."""
         self._require_open()
         if whence not in (0, 1, 2):
             raise ValueError(f"whence is 0, 1 or 2, not {whence!r}")
@@ -230,7 +230,7 @@ class ValueReader(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, at most to the end of a chunk; how many bytes there were, 0 at the end."""
+        """Fill a buffer, at most to the end of a chunk; return the bytes read, 0 at the end."""
         self._require_open()
         if self._at >= self.size:
             return 0

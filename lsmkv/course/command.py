@@ -69,7 +69,7 @@ FileName = Annotated[
 Seconds = Annotated[
     int,
     typer.Option(
-        "--seconds", min=1, metavar="N", help="Stop a check when its code took so many seconds."
+        "--seconds", min=1, metavar="N", help="Stop a check after this many seconds of its code."
     ),
 ]
 Memory = Annotated[
@@ -86,7 +86,7 @@ def new(
     student: Annotated[
         str | None,
         typer.Option(
-            "--student", metavar="ID", help="Whose folder it is: the data of all labs follow."
+            "--student", metavar="ID", help="The owner of the folder: the data of all labs follow."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -94,7 +94,7 @@ def new(
     """Make a student's folder, with a starter file for each lab, and a store to try filters on. An
     existing file is an error.
 
-    With --student, each lab has data of its own below 'data': keys, sizes, snapshots, a damaged
+    With --student, each lab has its own data below 'data': keys, sizes, snapshots, a damaged
     log. They follow from the name, and no other name has the same.
 
     JSON: "path" and "files", the names of the files written.
@@ -168,16 +168,16 @@ def check(
 ) -> None:
     """Check a lab: exact bytes, properties, and the student's part in the real engine.
 
-    The exit status is 1 unless all checks pass. The file is run in a process of its own, with the
+    The exit status is 1 unless all checks pass. The file is run in a separate process, with the
     limits of 'course grade', and may import the other labs' files in its folder. What it prints is
     shown. At the end one next step is named.
 
     A folder of 'course new --student' answers the questions of 'course predict' first. They are
-    shown beside what the code finds.
+    shown next to what the code finds.
 
     JSON: "lab", "file", "next", "checks": "check", "outcome" (passed, failed, not written, error,
     stopped) and "message" of each, and "predictions": "question", "predicted", "answer" and
-    "reason" of each. What the student's code prints goes to stderr then.
+    "reason" of each. With --json, the output of the student's code goes to stderr.
     """
     lab = current_lab(".") if lab_name is None else find(lab_name)
     path = os.path.abspath(lab_file(lab, ".") if file is None else file)
@@ -221,7 +221,8 @@ def _descriptor(stream: Any) -> int | None:
 
 
 def _stamps(path: str) -> dict[str, tuple[int, int]]:
-    """Changes when a file, or another lab beside it, is saved; an editor may have moved it away."""
+    """Stamps that change when a file or another lab in its folder is saved; an editor may have
+    moved it."""
     stamps: dict[str, tuple[int, int]] = {}
     for one in (path, *labs_beside(path).values()):
         try:
@@ -291,7 +292,7 @@ def status(
     memory: Memory = MEMORY_MIB,
     as_json: AsJson = False,
 ) -> None:
-    """Say how far each lab of a folder is, and what to do next.
+    """Print the progress of each lab of a folder, and what to do next.
 
     The checks of each lab that is begun are run.
 
@@ -356,7 +357,7 @@ def plot(
 
     Lab 4: the false-positive rate against bits a key. Lab 8: data blocks read per Get under several
     filters. The exit status is 1 if the code fails. It is run as by 'course check'; a part with
-    right answers but other bytes than LevelDB's is drawn, too. The picture needs the extra 'plot'.
+    right answers but other bytes than LevelDB's is also drawn. The picture needs the extra 'plot'.
 
     JSON: "lab", "file", "output", and "measured", the figures by their names in the picture.
     """

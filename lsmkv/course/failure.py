@@ -1,4 +1,4 @@
-"""Failures of a check: a message in plain words and, if bytes differ, the first difference.
+"""Failures of a check: a plain message and, if bytes differ, the first difference.
 
 The first different byte is shown with its offset, the expected and the actual value, and the
 meaning of a byte at that place.
@@ -24,7 +24,7 @@ class Place(NamedTuple):
     function: str
 
     other: str = ""
-    """The file's name, if it is not the one that is checked."""
+    """The file's name; empty for the checked file."""
 
     def __str__(self) -> str:
         return f"{self.other + ', ' if self.other else ''}line {self.line}: {self.text}"
@@ -82,7 +82,7 @@ def require_bytes(
 
 
 def difference(got: bytes, expected: bytes, what: str, meaning: Callable[[int], str]) -> str:
-    """The first byte in which ``got`` differs from ``expected``, in words and with its context.
+    """The first byte in which ``got`` differs from ``expected``, described with its context.
 
     >>> print(difference(b"a-c", b"abc", "the word", lambda at: f"letter {at + 1}"))
     the word: byte 1 differs.

@@ -1,6 +1,6 @@
-"""What the starter files give a student: parts of the engine from earlier labs.
+"""Functions for starter files: parts of the engine from earlier labs.
 
-Students may use their own functions instead.  The texts name them, so names and meanings stay.
+Students may replace them by their own functions.  The texts name them, so names and meanings stay.
 Internal keys and file names come from :mod:`lsmkv.files`.
 """
 

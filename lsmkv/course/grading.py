@@ -1,4 +1,4 @@
-"""Grades a folder of submissions: each lab of each student is judged in a process of its own.
+"""Grades a folder of submissions: each lab of each student is judged in a separate process.
 
 The limits stop an endless loop or an endless list.  They are not a sandbox: the code runs as the
 teacher, and can read and write what the teacher can.
@@ -46,7 +46,7 @@ class LabGrade:
     """The points of all checks: 1 for each, and 2 for the last one."""
     checks: list[Result]
     own: OwnWork | None = None
-    """What was done with data of the student's own; None if there are none."""
+    """The work with the student's own data; None if there are none."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class Submission:
     name: str
     labs: list[LabGrade]
     look_at: list[str] = field(default_factory=list)
-    """What the teacher should look at: how files were found, what they import, whose they are
-    like, what was late, whose data they have."""
+    """Remarks for the teacher: how files were found, what they import, which others they resemble,
+    which were late, whose data they have."""
     student: str | None = None
     """The name from which the student's own data follow."""
 
 
 def owns_of(directory: str, names: Sequence[str]) -> tuple[dict[str, Own], dict[str, list[str]]]:
-    """Whose data the folders of a directory have, and what is to be said of damaged ones."""
+    """Return the owner of the data in each folder of a directory, and remarks on damaged ones."""
     owns: dict[str, Own] = {}
     damaged: dict[str, list[str]] = {}
     for name in names:
@@ -133,7 +133,7 @@ class Grader:
             yield Submission(name, done, found[name].warnings + said, student)
 
     def _look_at(self, files: Mapping[str, Mapping[str, str]]) -> dict[str, list[str]]:
-        """What the files of each student say by themselves."""
+        """Return remarks on the files of each student."""
         said: dict[str, list[str]] = {name: [] for name in files}
         for lab in self._labs:
             prints: dict[str, Fingerprint] = {}
@@ -200,7 +200,7 @@ class Grader:
         self, asked: Mapping[str, object]
     ) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
         """A process in its own temporary directory and process group, both removed at the end of
-        the block, and the list of other groups to end then."""
+        the block, and the list of other groups to end with it."""
         pids: list[int] = []
         with tempfile.TemporaryDirectory(
             prefix="lsmkv-course-", ignore_cleanup_errors=True

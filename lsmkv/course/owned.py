@@ -1,4 +1,4 @@
-"""What a submission says about its owner: whose data it has, what was predicted, what was found."""
+"""The owner of a submission's data, the predictions, and the finding."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ FAULT_POINTS = 2
 
 
 class Own(NamedTuple):
-    """Where a student's own data are, and whose they are."""
+    """The folder of a student's own data, and its owner."""
 
     folder: str
     owner: Owner
 
     @property
     def seed(self) -> int:
-        """The seed that follows from the name, whatever the file says."""
+        """The seed that follows from the name, regardless of the file."""
         return seed_of(self.owner.student)
 
 
 @dataclass(frozen=True)
 class OwnWork:
-    """What a student has done in one lab with data of their own."""
+    """A student's work in one lab with their own data."""
 
     asked: int
     """The number of questions."""
@@ -46,7 +46,7 @@ class OwnWork:
 
     @property
     def is_found(self) -> bool:
-        """Whether the fault is found."""
+        """True if the fault is found."""
         return self.finding is not None and self.finding.is_found
 
     @property
@@ -74,13 +74,13 @@ def find_own(folder: str) -> Own | None:
 
 
 def own_work(own: Own, lab: Lab) -> OwnWork:
-    """What was done in a lab."""
+    """Return the work in a lab."""
     asked = len(questions_of(lab, own.owner))
     return OwnWork(asked, judged(lab, own.owner), finding_in(own.folder, lab, own.seed))
 
 
 def look_at(owns: Mapping[str, Own], labs: Sequence[Lab]) -> dict[str, list[str]]:
-    """What a teacher should know about the owners of some folders, by the folders' names."""
+    """Return remarks for the teacher on the owners of some folders, by the folders' names."""
     said = shared_with({name: own.owner for name, own in owns.items()}, labs)
     for name, own in owns.items():
         student = own.owner.student
@@ -90,7 +90,7 @@ def look_at(owns: Mapping[str, Own], labs: Sequence[Lab]) -> dict[str, list[str]
         if len(owns) > 1 and _letters(student) not in _letters(name):
             words.append(f"the data are those of {student!r}")
         words += [
-            f"the data are those of {other}, too"
+            f"the data are also those of {other}"
             for other, theirs in owns.items()
             if other != name and theirs.seed == own.seed
         ]

@@ -38,11 +38,11 @@ _LARGE = 1 << 63
 
 
 class PipeError(Exception):
-    """The other process has ended, or has sent something that is not a message."""
+    """The other process has ended, or has sent a malformed message."""
 
 
 class Shape(NamedTuple):
-    """What the other process sees of an object."""
+    """The parts of an object that the other process sees."""
 
     kind: str
     methods: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ _FILES: tuple[tuple[type, Shape], ...] = (
 
 
 def shape_of(value: object) -> Shape:
-    """What the other process may call.  A class of the labs says it itself, as ``SHARED``."""
+    """Return the callable methods of an object.  A class of the labs states them as ``SHARED``."""
     declared = getattr(type(value), "SHARED", None)
     if isinstance(declared, Shape):
         return declared
@@ -218,9 +218,9 @@ class Peer:
         self._stands: dict[int, Stand] = {}
         self._errors: list[BaseException] = []
         self.is_broken = False
-        """Whether the other process has sent something that is not a message."""
+        """True if the other process has sent a malformed message."""
         self.has_ended = False
-        """Whether the other process has closed its end."""
+        """True if the other process has closed its end."""
 
     # Calls
 
@@ -312,9 +312,9 @@ class Peer:
             if not isinstance(message, list) or len(rest) != {"call": 4, "ok": 2, "stop": 0}.get(
                 kind, 1
             ):
-                raise self._broken("it is not a message")
+                raise self._broken("it is malformed")
         except (ValueError, TypeError, RecursionError) as error:
-            raise self._broken("it is not a message") from error
+            raise self._broken("it is malformed") from error
         return message
 
     def _ended(self) -> PipeError:
@@ -392,13 +392,13 @@ class Peer:
         return {"shared": [number, list(shape), fields, text or repr(value)[:200]]}
 
     def _unpacked(self, value: Any) -> Any:
-        """The value of some JSON.  Raises :class:`PipeError` if it is none."""
+        """The value of some JSON.  Raises :class:`PipeError` if it is malformed."""
         try:
             return self._made(value)
         except PipeError:
             raise
         except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
-            raise self._broken("it is not a value") from error
+            raise self._broken("it has a malformed value") from error
 
     def _made(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -468,7 +468,7 @@ class Peer:
             error.__dict__["origin"] = self, int(described["number"])
             error.__dict__["place"] = _place(place)
         except (ValueError, TypeError, KeyError, IndexError) as broken:
-            raise self._broken("it is not an exception") from broken
+            raise self._broken("it has a malformed exception") from broken
         return error
 
 
@@ -504,7 +504,7 @@ _COPIED_ITERATORS: tuple[type, ...] = (type(iter([])), type(iter(())))
 
 
 def _can_change(arguments: Sequence[object]) -> bool:
-    """Whether a call may have changed something in its arguments that is copied back.
+    """True if a call may have changed something in its arguments that is copied back.
 
     Nothing is, if a copied iterator is among them: to look at it would advance it.
     """

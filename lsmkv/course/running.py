@@ -1,4 +1,4 @@
-"""Judges a student's file.  The file runs in a process of its own, and the checks in this one.
+"""Judges a student's file.  The file runs in a separate process, and the checks in this one.
 
 What the code does to its process (it ends it, crashes, never returns, replaces modules, prints)
 changes its own results and nothing else.
@@ -49,7 +49,7 @@ _POLL = 0.02
 _ENDING = 10
 """Seconds for the end of a process that has closed its pipe."""
 MOST_WAITS = 20
-"""The judge waits at most so many times the limit, however busy the machine is."""
+"""The longest wait of the judge, in multiples of the limit, even on a busy machine."""
 _TRACE = 0.5
 """Seconds for the report of where a process is."""
 
@@ -61,7 +61,7 @@ _BOOT = (
 
 @dataclass(frozen=True)
 class Limits:
-    """What one check may take.
+    """The limits of one check.
 
     The time is that of the student's process: of the processor, or asleep in one call.
     """
@@ -80,16 +80,16 @@ class Result:
 
 
 class Usage(NamedTuple):
-    """What a process does."""
+    """The use of the processor by a process."""
 
     seconds: float
     """Seconds of processor time."""
     is_asleep: bool
-    """Whether it waits for something, or is stopped by a signal."""
+    """True if it waits for something, or is stopped by a signal."""
 
 
 def _usage(pid: int) -> Usage | None:
-    """What a process has used; None where the system does not say."""
+    """Return the usage of a process; None where the system does not report it."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             state, *fields = file.read().rpartition(b")")[2].split()
@@ -186,7 +186,7 @@ class Student:
             self._is_limited = False
 
     def why_stopped(self) -> str:
-        """Why the process cannot answer any more; empty if it can."""
+        """The reason for which the process can no longer answer; empty if it can."""
         if self._peer.has_ended:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(_ENDING)
@@ -196,7 +196,7 @@ class Student:
         if status is None:
             if not (self._peer.is_broken or self._peer.has_ended):
                 return ""
-            return "it was stopped since its process sent something that is not an answer"
+            return "it was stopped since its process sent a malformed answer"
         if status >= 0:
             return f"it was stopped since its process ended with status {status}"
         number = -status
@@ -232,7 +232,7 @@ class Student:
                 return
 
     def _has_taken_its_time(self) -> bool:
-        """Whether the process has used its seconds, or sleeps for so many.
+        """True if the process has used its seconds, or has slept for as long.
 
         Time in which it could run, but others run on a busy machine, is not its own.
         """
@@ -259,7 +259,7 @@ class Student:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     def _ask_where(self) -> None:
-        """Have the process write where it is; it may not listen."""
+        """Ask the process to write where it is; it may not respond."""
         if sys.platform == "win32" or self.process.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -289,7 +289,7 @@ _SIGNALS = {
     "SIGXCPU": ", since it has used all of its processor time",
     "SIGABRT": ", by which a library ends a process after an error",
 }
-"""What signals mean, in words."""
+"""Meanings of signals, in words."""
 
 
 def run_checks(
@@ -376,7 +376,7 @@ def called(name: str, arguments: Sequence[object]) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress the engine's warnings, because the result says what went wrong."""
+    """Suppress the engine's warnings, because the result reports the fault."""
     logger = logging.getLogger("lsmkv")
     before, logger.disabled = logger.disabled, True
     try:

@@ -1,4 +1,5 @@
-"""``lsmkv course see``: the steps of a student's part beside the engine's, and where they part."""
+"""``lsmkv course see``: the steps of a student's part next to the engine's, and the first
+difference."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def see(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the steps as JSON.")] = False,
 ) -> None:
-    """Show the steps of your part beside the engine's, for one key: labs 3, 4 and 8.
+    """Show the steps of your part next to the engine's, for one key: labs 3, 4 and 8.
 
     Lab 3: a block, part by part. Lab 4: a hash, the bytes of a filter, and questions to it. Lab 8:
     the filters that a Get asks and the blocks that it reads. The first step that differs is marked.
@@ -71,7 +72,7 @@ def see(
                 "--page needs starlette and uvicorn: pip install '.[tools]' in lsmkv's checkout"
             ) from None
         os.stat(path)  # report a wrong name at once
-        words = "is shown beside the engine's at"
+        words = "is shown next to the engine's at"
         with announced(HOST, port, path, words, as_json=as_json, open_page=open_page) as listener:
             run(application(lab, path, key), listener)
         return

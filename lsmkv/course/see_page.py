@@ -1,4 +1,4 @@
-"""The page of ``lsmkv course see``: a student's steps beside the engine's, one after the other.
+"""The page of ``lsmkv course see``: a student's steps next to the engine's, one after the other.
 
 It is made of the inspector's own scripts and styles.  Each question runs the student's file again,
 and the page asks again when the file has been saved.
@@ -39,7 +39,7 @@ def application(lab: Lab, path: str, key: str | None = None) -> Starlette:
     async def steps(request: Request) -> Response:
         asked = request.query_params.get("key", first)
         try:
-            # The stamp is read before the file runs: a file that is saved meanwhile is seen again.
+            # The stamp is read before the file runs: a file saved during the run is seen again.
             stamp = _stamp(path)
             seen = await run_in_threadpool(look, lab, path, asked)
         except OSError as error:
@@ -65,6 +65,6 @@ def application(lab: Lab, path: str, key: str | None = None) -> Starlette:
 
 
 def _stamp(path: str) -> str:
-    """Changes when a file is saved."""
+    """A stamp that changes when a file is saved."""
     found = os.stat(path)
     return f"{found.st_ino}.{found.st_mtime_ns}.{found.st_size}"

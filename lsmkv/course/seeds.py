@@ -1,4 +1,4 @@
-"""Whose folder it is: a student's name, from which every number of their own data follows.
+"""The owner of a folder: a student's name, from which every number of their own data follows.
 
 ``student.json`` in the folder has the name, the seed that follows from it, and the predictions.  A
 seed is never taken from the file: the reader derives it from the name again, and says so if
@@ -55,21 +55,21 @@ def mark_of(seed: int) -> str:
 
 @dataclass(frozen=True)
 class Owner:
-    """What ``student.json`` says."""
+    """The content of ``student.json``."""
 
     student: str
     seed: int
     predictions: dict[str, list[str]] = field(default_factory=dict)
-    """What was predicted, by the number of the lab."""
+    """The predictions, by the number of the lab."""
 
     @property
     def is_intact(self) -> bool:
-        """Whether the seed is the one that follows from the name."""
+        """True if the seed is the one that follows from the name."""
         return self.seed == seed_of(self.student)
 
 
 def read_owner(folder: str) -> Owner | None:
-    """Whose folder it is; None if it says nothing.  ``ValueError`` if the file is damaged."""
+    """Return the owner of a folder; None if it has none.  ``ValueError`` if the file is damaged."""
     path = os.path.join(folder, FILE)
     try:
         with open_foreign(folder, FILE) as file:
@@ -86,7 +86,7 @@ def read_owner(folder: str) -> Owner | None:
 
 
 def write_owner(folder: str, owner: Owner) -> None:
-    """Write whose folder it is."""
+    """Write the owner of a folder."""
     content = asdict(owner) | {"seed": f"{owner.seed:016x}"}
     path = os.path.join(folder, FILE)
     with open(f"{path}.new", "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""What a student's file says by itself: what it imports, and whose it is like.
+"""Analysis of a student's file: its imports, and its resemblance to others.
 
 Two files are compared by pieces of their syntax trees, whose names are folded: a copy with renamed
 variables, other comments and another order of functions has the same pieces.  What the starter
@@ -26,7 +26,7 @@ _OPEN = ("__import__", "importlib", "exec", "eval", "open")
 
 
 def imported_beyond(path: str, starter: str) -> list[str]:
-    """What a file takes from lsmkv beyond its starter, and means to take more; sorted.
+    """Return the imports from lsmkv beyond those of the starter, deliberate or not; sorted.
 
     A file that is no Python takes nothing.
     """

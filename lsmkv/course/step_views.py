@@ -1,4 +1,4 @@
-"""What there is to see of a lab: the steps of a part, of any code that has its functions."""
+"""Views of a lab: the steps of a part, of any code that has its functions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _INTERVAL = 2
 
 
 Kind = Literal["bits", "bytes", "text"]
-"""What a step gives: a byte of a filter, bytes of a block, or words.  The page draws each kind."""
+"""The result of a step: a byte of a filter, bytes of a block, or words.  The page draws it."""
 
 
 class Step(NamedTuple):
-    """A step of a part: what it is, and what it gives."""
+    """A step of a part: its name and its result."""
 
     what: str
     result: str
@@ -127,7 +127,7 @@ def get_steps(code: Any, key: str) -> Iterator[Step]:
 
 
 class Sight(NamedTuple):
-    """What there is to see of a lab."""
+    """The view of a lab."""
 
     key: str
     """The key by default."""
@@ -144,7 +144,7 @@ SIGHTS = {
 
 
 class Seen(NamedTuple):
-    """The steps of a student's part beside the engine's, for one key."""
+    """The steps of a student's part and of the engine, for one key."""
 
     lab: Lab
     key: str
@@ -155,7 +155,7 @@ class Seen(NamedTuple):
 
     @property
     def differs(self) -> int | None:
-        """The first step that is not the engine's."""
+        """The first step that differs from the engine's."""
         both = enumerate(self.steps)
         return next((at for at, (yours, engine) in both if yours != engine), None)
 
@@ -176,7 +176,7 @@ class Seen(NamedTuple):
 
 
 def sight_of(lab: Lab) -> Sight:
-    """What there is to see of a lab.  Raises ``ValueError``, which names the labs that have it."""
+    """Return the view of a lab.  Raises ``ValueError``, which names the labs that have it."""
     sight = SIGHTS.get(lab.slug)
     if sight is None:
         others = ", ".join(str(find(slug).number) for slug in SIGHTS)
@@ -185,7 +185,7 @@ def sight_of(lab: Lab) -> Sight:
 
 
 def look(lab: Lab, path: str, key: str | None = None) -> Seen:
-    """Run a student's part for a key, in a process of its own, and the engine's.
+    """Run a student's part for a key, in a separate process, and the engine's.
 
     Costs a process: some tenths of a second.  Raises ``ValueError`` for a lab that has no steps.
     """

@@ -1,4 +1,4 @@
-"""Where a student is in the course, and what to do next."""
+"""Progress of a student in the course, and the next step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNWRITTEN = " is not written yet"
 
 
 def has_begun(lab: Lab, path: str) -> bool:
-    """Whether a file is there and is no longer the starter."""
+    """True if a file exists and is no longer the starter."""
     if not os.path.isfile(path):  # a FIFO would wait for its writer
         return False
     with open(path, encoding="utf-8", errors="replace") as file:

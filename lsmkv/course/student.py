@@ -61,7 +61,7 @@ class Labs:
 
 
 class Root:
-    """What the judge calls."""
+    """The object that the judge calls."""
 
     SHARED = Shape("object", ("is_ready", "load"))
 

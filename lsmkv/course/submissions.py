@@ -22,7 +22,7 @@ class Found(NamedTuple):
     files: dict[str, str]
     """The path of each lab's file, by the lab's own name of it."""
     warnings: list[str]
-    """What the teacher should know about how they were found."""
+    """Remarks for the teacher on how they were found."""
 
 
 def students(directory: str) -> list[str]:

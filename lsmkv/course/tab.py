@@ -96,7 +96,7 @@ VIEWS: Final[Mapping[str, Callable[[Plain, Report], Plain]]] = {
     "course/check": check,
     "course/archive": archive,
 }
-"""What the page can ask, by name."""
+"""Views of the page, by name."""
 
 
 def _files(query: Plain) -> dict[str, str]:
@@ -123,7 +123,8 @@ def _results(found: Lab, folder: str, names: list[str]) -> Iterator[Result]:
 
 @contextlib.contextmanager
 def _loaded(found: Lab, folder: str, names: list[str]) -> Iterator[Code | str]:
-    """The functions of a student's file, or why it cannot be run; its modules go at the end."""
+    """The functions of a student's file, or the reason for which it cannot be run; its modules are
+    removed at the end."""
     path, before = list(sys.path), list(sys.meta_path)
     modules = {name.removesuffix(".py"): os.path.join(folder, name) for name in names}
     root = Root()

@@ -55,12 +55,12 @@ class RuleError(Exception):
 
 
 class Denial(NamedTuple):
-    """Why a command may not run.  Among those of several selectors the largest one is reported."""
+    """A reason for refusing a command; of those of several selectors the largest is reported."""
 
     rank: int
     """1 for the command, 2 for a key, 3 for a channel."""
     place: int
-    """Which of the keys or channels."""
+    """The index of the key or channel among those of its kind."""
     name: bytes
 
     @property
@@ -75,7 +75,7 @@ class _KeyPattern(NamedTuple):
 
 
 def has_space(text: bytes) -> bool:
-    """Whether a name or pattern cannot stand in a file of users."""
+    """True if a name or pattern contains white space, which a file of users cannot represent."""
     return _SPACE.search(text) is not None
 
 
@@ -88,7 +88,7 @@ class Selector:
         self.all_keys = False
         self.all_channels = False
         self._from_all = False
-        """Whether the rules of commands begin with ``+@all``, and so permit later commands."""
+        """True if the command rules begin with ``+@all``, and so permit later commands."""
         self._rules: list[bytes] = []
         """The rules of commands after that, or after ``-@all``."""
         self._commands: set[str] = set()
@@ -224,7 +224,10 @@ class Selector:
         return (self.keys + b" " + reset + self.channels + b" " + self.commands).split()
 
     def denial(self, found: Command, request: list[bytes]) -> Denial | None:
-        """Why this selector does not permit a request; None if it does.  O(keys * patterns)."""
+        """Return the selector's reason for refusing a request; None if it permits it.
+
+        O(keys * patterns).
+        """
         name = found.name
         if not (self.all_commands or name in self._commands or "no_auth" in found.flags):
             arguments = self._first_arguments.get(name, ())
@@ -254,13 +257,13 @@ class Selector:
         )
 
     def permits_channel(self, channel: bytes, pattern: bool) -> bool:
-        """Whether a channel may be used.  A pattern must be among the permitted ones as it is."""
+        """True if a channel may be used.  A pattern must be among the permitted ones as it is."""
         if self.all_channels or pattern:
             return self.all_channels or channel in self._channels
         return any(matches(channel) for matches in self._channels.values())
 
     def reads_all_keys(self) -> bool:
-        """Whether every key may be read."""
+        """True if every key may be read."""
         return self.all_keys or (b"*" in self._keys and self._keys[b"*"].rights & _READ != 0)
 
 
@@ -273,11 +276,11 @@ class User:
         self._table = table
         self.enabled = False
         self.any_password = False
-        """Whether every password is right: ``nopass``."""
+        """True if every password is accepted: ``nopass``."""
         self.passwords: list[bytes] = []
         """The SHA-256 of each, in hexadecimal digits."""
         self._payload = b""
-        """Whether RESTORE checks what it gets, if a rule says so; kept for files of Redis."""
+        """The rule for RESTORE's payload check, if one was given; kept for files of Redis."""
         self.selectors = [Selector(table)]
         """First that of the rules outside of parentheses."""
 
@@ -324,7 +327,7 @@ class User:
             raise RuleError("The password you are trying to remove from the user does not exist")
 
     def take(self, other: User) -> None:
-        """Become like another user, which is not used any more."""
+        """Take over the rules of another user, which is discarded."""
         self.enabled, self.any_password = other.enabled, other.any_password
         self.passwords, self.selectors = other.passwords, other.selectors
         self._payload = other._payload
@@ -349,22 +352,22 @@ class User:
 
     @property
     def open(self) -> bool:
-        """Whether it may log in with any password."""
+        """True if any password logs in."""
         return self.enabled and self.any_password
 
     @property
     def unlimited(self) -> bool:
-        """Whether it may do everything."""
+        """True if a selector permits all commands, keys and channels."""
         return any(one.all_commands and one.all_keys and one.all_channels for one in self.selectors)
 
     def accepts(self, password: bytes) -> bool:
-        """Whether it may log in with this password.  Hashes are compared in constant time."""
+        """True if this password logs in.  Hashes are compared in constant time."""
         hashed = _hashed(password)
         matches = [hmac.compare_digest(hashed, one) for one in self.passwords]
         return self.enabled and (self.any_password or any(matches))
 
     def denial(self, found: Command, request: list[bytes]) -> Denial | None:
-        """Why a request is not permitted; None if it is."""
+        """Return the reason for refusing a request; None if a selector permits it."""
         worst: Denial | None = None
         for one in self.selectors:
             denial = one.denial(found, request)
@@ -375,7 +378,7 @@ class User:
         return worst
 
     def permits_channels(self, subscriptions: list[set[bytes]]) -> bool:
-        """Whether these subscriptions of a session are permitted."""
+        """True if the user may keep these subscriptions of a session."""
         return all(
             any(selector.permits_channel(name, kind == PATTERN) for selector in self.selectors)
             for kind, names in enumerate(subscriptions)
@@ -383,7 +386,7 @@ class User:
         )
 
     def reads_all_keys(self, found: Command, request: list[bytes]) -> bool:
-        """Whether a request may read any key besides those that it names."""
+        """True if a request may read any key besides those that it names."""
         return any(
             one.reads_all_keys() and one.denial(found, request) is None for one in self.selectors
         )

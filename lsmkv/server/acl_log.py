@@ -25,7 +25,7 @@ class Refusal:
         self.context = context
         """``toplevel``, ``multi`` or ``lua``."""
         self.name = name[:_LONGEST]
-        """What may not be used; for ``auth`` the command."""
+        """The refused name: a key, a channel or a command; for ``auth`` the command."""
         self.user = user[:_LONGEST]
         self.count = 0
         self.time = 0.0
@@ -34,7 +34,7 @@ class Refusal:
         """Its line of CLIENT LIST."""
 
     def equals(self, other: Refusal) -> bool:
-        """Whether both are counted in one entry, if they are not too far apart."""
+        """True if both are counted in one entry, provided that they are close enough in time."""
         return (self.reason, self.context, self.name, self.user) == (
             *(other.reason, other.context, other.name, other.user),
         )

@@ -1,4 +1,4 @@
-"""Which requests are refused before they run, and with which error."""
+"""Refusal of requests before they run, and the errors for it."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def check_allowed(session: Session, found: Command, request: list[bytes]) -> Non
 
 
 def denied(session: Session, found: Command, request: list[bytes], context: str) -> str:
-    """Why a session's user may not run a command: ``command``, ``key`` or ``channel``, which is
-    logged; empty if it may."""
+    """Return why a session's user may not run a command: ``command``, ``key`` or ``channel``; empty
+    if it may.  A refusal is logged."""
     denial = session.user.denial(found, request)
     if denial is None:
         return ""

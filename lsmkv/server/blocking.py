@@ -35,7 +35,7 @@ class Waiter(Protocol):
 
 
 class Wait:
-    """What a client waits for."""
+    """The wait of a blocked client for keys."""
 
     def __init__(
         self,

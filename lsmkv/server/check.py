@@ -258,7 +258,7 @@ class _Checker:
         self, name: bytes, stream: Stream, id_: bytes, record: bytes, first: bool
     ) -> Iterator[str]:
         if len(id_) != 16 or not is_entry(record):
-            yield f"The stream {name!r} has an entry that is none, at {id_!r}."
+            yield f"The stream {name!r} has an invalid entry at {id_!r}."
             return
         shown = id_text(id_).decode()
         if id_ > stream.last:
@@ -317,7 +317,7 @@ class _Checker:
             number = place[len(prefix) :]
             count += 1
             if len(number) != 4 or len(chunk) > entry.chunk_size:
-                yield f"The string {name!r} has a chunk that is none, at {number!r}."
+                yield f"The string {name!r} has an invalid chunk at {number!r}."
             elif U32.unpack(number)[0] * entry.chunk_size + len(chunk) > entry.size:
                 yield f"The string {name!r} has a chunk after its end, at {number!r}."
         if count != entry.chunks:
@@ -374,7 +374,7 @@ class _Checker:
                 queued.discard(place)
         for name in queued:
             if U32.unpack_from(name, 9)[0] in self._ids:
-                yield f"{name!r} is in the queue of expiring fields, but none expires then."
+                yield f"{name!r} is in the queue of expiring fields, but none expires at that time."
 
 
 def _check_group(name: bytes, group: Group) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What CLIENT LIST says about a client."""
+"""The fields of a client in CLIENT LIST."""
 
 from __future__ import annotations
 

@@ -45,27 +45,27 @@ class Command:
     given_summary: str = ""
     calls: int = 0
     latencies: Histogram | None = None
-    """How long its calls took; None before the first."""
+    """The durations of its calls; None before the first."""
     failed: int = 0
     rejected: int = 0
     writes: bool = False
     may_write: bool = False
-    """Whether a pause of writes, or a script that only reads, takes it for a write."""
+    """True if a pause of writes, or a read-only script, treats it as a write."""
     looks_up: bool = False
-    """Whether INFO counts the keys that it looks up: as in Redis, commands that read them."""
+    """True if INFO counts the keys that it looks up: as in Redis, commands that read them."""
     noscript: bool = False
-    """Whether scripts may not call it."""
+    """True if scripts may not call it."""
     gives_way: bool = False
-    """Whether it goes on in a thread if it takes long: a read that makes no cursor, or a write that
-    may change many elements."""
+    """True if it continues in a thread when it takes long: a read that makes no cursor, or a write
+    that may change many elements."""
     stages: bool = False
-    """Whether it waits while a long string that it stores, or changes, is written in steps."""
+    """True if it waits while a long string that it stores or changes is written in steps."""
     runs_script: bool = False
-    """Whether it runs a script or changes which there are, and may write by that."""
+    """True if it runs a script or changes the set of scripts, and so may write."""
 
     @property
     def summary(self) -> str:
-        """What it does: what was given at its registration, or the first line of its docstring."""
+        """A one-line description, by default the first line of its docstring."""
         return self.given_summary or (inspect.getdoc(self.handler) or "").partition("\n")[0]
 
     @property
@@ -75,11 +75,11 @@ class Command:
 
     @property
     def microseconds(self) -> float:
-        """How long its calls took together."""
+        """The total duration of its calls."""
         return 0.0 if self.latencies is None else self.latencies.total / 1000
 
     def note_call(self, nanoseconds: int) -> None:
-        """Count a call that took so long."""
+        """Count a call of this duration."""
         self.calls += 1
         latencies = self.latencies
         if latencies is None:
@@ -87,7 +87,7 @@ class Command:
         latencies.add(nanoseconds)
 
     def add_time(self, nanoseconds: int) -> None:
-        """A call took longer than was noted: it went on in a thread."""
+        """Add to the duration of a call that continued in a thread."""
         if self.latencies is not None:
             self.latencies.total += nanoseconds
 
@@ -97,7 +97,7 @@ class Command:
         self.latencies = None
 
     def accepts(self, count: int) -> bool:
-        """Whether a request of this many arguments, its name included, has the right number."""
+        """True if a request of this many arguments, its name included, has the right number."""
         return count == self.arity if self.arity > 0 else count >= -self.arity
 
     def keys_of(self, args: Sequence[bytes]) -> list[KeyUse]:

@@ -1,4 +1,4 @@
-"""What COMMAND reports besides what runs a command: keys, flags, categories, hints, release.
+"""Properties that COMMAND reports: keys, flags, categories, hints, release.
 
 They are those of Redis 7.0, because clients decide by them: which arguments are keys, what may run
 in a transaction, what goes to a replica.  ``tests/redis`` compares each with Redis' own.  A
@@ -225,7 +225,7 @@ class KeySpec(NamedTuple):
     """The position of the last key; negative positions count from the end."""
     step: int = 1
     counted: bool = False
-    """Whether the argument at ``first`` says how many keys follow."""
+    """True if the argument at ``first`` is the number of keys that follow."""
     keyword: str = ""
     """A word before the keys, at ``first`` or after it.  One key follows it, or, with a negative
     ``last``, half of what follows are keys."""

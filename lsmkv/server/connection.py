@@ -47,13 +47,13 @@ class Connection(asyncio.protocols.Protocol):
         self._behind = 0
         """The bytes in them."""
         self._paused = False
-        """Whether the client has stopped reading."""
+        """True while the client does not read, and output waits."""
         self._stopped = False
-        """Whether reading from the client is paused."""
+        """True if reading from the client is paused."""
         self._pumping = False
 
     def connection_made(self, transport: Any) -> None:
-        """A client has connected."""
+        """Start the session of a new client, or refuse it."""
         self.transport = transport
         engine = self._engine
         connected = transport.get_extra_info("socket")
@@ -81,7 +81,7 @@ class Connection(asyncio.protocols.Protocol):
                 _keep_alive(connected, engine.settings.tcp_keepalive)
 
     def _refusal(self, peer: object) -> str:
-        """Why a client is refused; empty if it is accepted."""
+        """Return the reason for refusing a client; empty if it is accepted."""
         settings = self._engine.settings
         if len(self._engine.sessions) > settings.maxclients:
             return "ERR max number of clients reached"
@@ -99,7 +99,7 @@ class Connection(asyncio.protocols.Protocol):
         return ""
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have arrived."""
+        """Buffer received bytes, and run the requests in them."""
         self._engine.bytes_in += len(data)
         session = self.session
         if session.closing:
@@ -208,27 +208,27 @@ class Connection(asyncio.protocols.Protocol):
             self._resume_later()
 
     def pause_writing(self) -> None:
-        """The client has stopped reading."""
+        """Stop running requests: the client does not read."""
         self._paused = True
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """Run requests again: the client reads."""
         self._paused = False
         self._resume_later()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The connection is gone."""
+        """Close the session of a lost connection."""
         self._backlog.clear()
         self._reader = RequestReader()
         self._engine.close_session(self.session)
 
 
 def _keep_alive(connected: Any, seconds: int) -> None:
-    """Let the system notice within twice ``seconds`` that the peer is gone.  0: never."""
+    """Enable keepalive probes, which find a lost peer within twice ``seconds``.  0: none."""
     if seconds == 0:
         return
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # Redis uses the same times: a probe after so many seconds, then three more in the same time.
+    # Redis uses the same times: a probe after ``seconds``, then three more in the same time.
     options = {"TCP_KEEPIDLE": seconds, "TCP_KEEPINTVL": max(1, seconds // 3), "TCP_KEEPCNT": 3}
     if not hasattr(socket, "TCP_KEEPIDLE"):
         options["TCP_KEEPALIVE"] = options.pop("TCP_KEEPIDLE")  # macOS

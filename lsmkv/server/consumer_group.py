@@ -1,6 +1,6 @@
 """A consumer group of a stream: its consumers, and what was delivered and not acknowledged.
 
-Everything that a group holds stands under a version of its own, so a group is removed in O(1).
+Everything that a group holds is stored under its own version, so a group is removed in O(1).
 
 Acknowledged entries stay in the store as deletions until they are compacted, and most are the
 oldest.  So a list of pending ids stores a lower bound, which is moved past the deletions after
@@ -87,7 +87,7 @@ class PendingIds:
             yield from self._scan(start, end, reverse)
 
     def stored(self) -> Iterator[tuple[bytes, bytes]]:
-        """What is in the store, whatever the number and the bound are."""
+        """The stored ids, regardless of the number and the bound."""
         return self._scan(NO_ID, LAST_ID, False)
 
     def _scan(self, start: bytes, end: bytes, reverse: bool) -> Iterator[tuple[bytes, bytes]]:
@@ -103,7 +103,7 @@ class Consumer:
     def __init__(self, name: bytes, seen: int, pending: PendingIds) -> None:
         self.name = name
         self.seen = seen
-        """When it last got or claimed an entry, in milliseconds since 1970."""
+        """The time at which it last got or claimed an entry, in milliseconds since 1970."""
         self.pending = pending
 
     def encode(self) -> bytes:
@@ -234,7 +234,7 @@ class Group:
     # How far it is
 
     def pass_entry(self, stream: Stream, id_: bytes) -> None:
-        """An entry of the stream is delivered that may be new to the group."""
+        """Count the delivery of an entry of the stream that may be new to the group."""
         if id_ <= self.last:
             return
         if self.read != UNKNOWN and not stream.has_deletions_after(id_):
@@ -244,7 +244,7 @@ class Group:
         self.last = id_
 
     def lag(self, stream: Stream) -> int | None:
-        """How many entries are not delivered; None if that is unknown."""
+        """The number of entries that are not delivered yet; None if unknown."""
         if stream.added == 0:
             return 0
         read = self.read

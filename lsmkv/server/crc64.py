@@ -74,7 +74,7 @@ def _joined(planes: list[bytes]) -> int:
 
 @cache
 def _tables_behind_a_column() -> list[list[int]]:
-    """What a column of zeros makes of each byte of a checksum: the sum of what it makes of bits."""
+    """Tables of the effect of a column of zeros on each byte of a checksum."""
     bits = [_continued(1 << bit, bytes(_COLUMN)) for bit in range(64)]
     tables: list[list[int]] = []
     for start in range(0, 64, 8):

@@ -57,7 +57,7 @@ class Cursors:
         return number
 
     def position(self, number: int, scope: bytes) -> bytes:
-        """Where a scan continues; empty at its beginning.
+        """The position at which a scan continues; empty at its beginning.
 
         With a cursor of another scope, or one that is no longer kept, the scan starts again, so no
         key is missed.

@@ -10,7 +10,7 @@ _SUM = 16
 
 
 Counts = tuple[int, int, int, int]
-"""What changes of a database: its id, size, ``expiring`` and ``times``."""
+"""The changing fields of a database: its id, size, ``expiring`` and ``times``."""
 
 
 class Database:
@@ -24,7 +24,7 @@ class Database:
         self.size = 0
         """The number of keys, including expired ones that are not removed yet."""
         self.expiring = 0
-        """How many of them have a time."""
+        """The number of keys that expire."""
         self.times = 0
         """The sum of these times, in milliseconds since 1970."""
         self.prefix = b""

@@ -1,4 +1,4 @@
-"""How many clients the descriptors of a process allow.
+"""The number of clients that a process's file descriptors allow.
 
 Each connection takes a descriptor, and so does each open table.  A process without a free
 descriptor can open neither a table nor a log.  So clients are refused before that, as Redis does.
@@ -22,19 +22,18 @@ _OTHERS = 32
 _BACKLOG = 511
 """Connections that the system holds until they are accepted; Redis' value."""
 _ACCEPTED = 4
-"""How many backlogs of connections the loop may hold that are not yet refused, or not yet closed.
-"""
+"""The most connections in the loop that are neither served nor closed, in backlogs."""
 
 
 class Room(NamedTuple):
-    """How descriptors are divided."""
+    """The division of file descriptors."""
 
     clients: int
     """The most connections."""
     tables: int
     """The store's ``max_open_files``."""
     backlog: int
-    """How many connections may wait to be accepted."""
+    """The number of connections that may wait to be accepted."""
 
 
 def divide(limit: int, clients: int, tables: int) -> Room:

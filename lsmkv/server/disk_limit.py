@@ -16,7 +16,7 @@ from lsmkv.server.eviction import BURST, KEPT
 _PAUSE: Final = 0.002
 """Seconds between two steps of eviction."""
 _REST: Final = 10
-"""After a compaction the next one waits for so many times as long as it took."""
+"""The wait for the next compaction, in multiples of the duration of the last one."""
 _HURRY: Final = 1.1
 """The part of the limit from which on it does not wait."""
 
@@ -27,7 +27,7 @@ class DiskLimit:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._compacted_at = -1
-        """How many changes of keys there were when the store was compacted last."""
+        """The number of key changes at the last compaction of the store."""
         self._rests_until = 0.0
         self._ending = False
 
@@ -80,7 +80,7 @@ class DiskLimit:
             raise Error("the server ends")
 
     async def _evict(self, size: int) -> bool:
-        """Evict keys of so many bytes.  Returns whether there were any."""
+        """Evict keys that take this many bytes.  Returns whether there were any."""
         engine = self._engine
         before = engine.space.evicted
         engine.eviction.owe(size)

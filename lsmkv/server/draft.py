@@ -1,7 +1,7 @@
 """A draft of a long write: what the command changes, made beside the store that others use.
 
-The command runs on a snapshot.  Its changes stay in memory, with one exception: what stands under a
-version that the command has taken, and that no key has yet, is written to the store at once, a
+The command runs on a snapshot.  Its changes stay in memory, with one exception: records under a
+version that the command has taken, and that no key has yet, are written to the store immediately, a
 batch at a time.  So the members of a union are in the store before any key has them.  In the end
 :meth:`Draft.apply` makes the other changes, which are few: the entries of keys, and the ranges to
 be swept.
@@ -46,11 +46,11 @@ _MOST_PAUSES: Final = 500
 _MOST_IN_PLACE: Final = 8192
 """Changes that take some 20 ms at the end."""
 _MOST_MOVED: Final = 8
-"""A key with more elements than so many for each change is not copied."""
+"""Elements for each change, above which a key is not copied."""
 
 
 class DraftRecords(Records):
-    """The records of a draft.  What stands under a new version leaves by itself."""
+    """The records of a draft.  Those under a new version are written before it ends."""
 
     def __init__(self, db: DB) -> None:
         super().__init__(db)
@@ -58,18 +58,18 @@ class DraftRecords(Records):
         self.new: set[bytes] = set()
         """The versions that the draft has taken."""
         self._unwritten: dict[bytes, bytes | None] = {}
-        """What stands under them and is not written yet."""
+        """Records under these prefixes that are not written yet."""
         self._bytes = 0
 
     def begin(self, version: int) -> None:
-        """Let records under a version be written.  They are swept if no key gets it."""
+        """Permit records under a version.  They are swept if no key gets it."""
         number = U64.pack(version)
         self.new.add(number)
         self._unwritten[STAGED + number] = b""
 
     def _is_new(self, key: bytes) -> bool:
-        """Whether a record leaves by itself.  A group does not: what it holds would be swept with
-        it."""
+        """True if a record is written before the draft ends.  A group's is not: what it holds would
+        be swept with it."""
         return key[1:9] in self.new and key[:1] != GROUP
 
     def get(self, key: bytes) -> bytes | None:
@@ -108,13 +108,13 @@ class DraftRecords(Records):
         return self.rested(self._view.iterator(start=prefix, stop=successor(prefix)))
 
     def changes(self) -> dict[bytes, bytes | None]:
-        """What does not leave by itself.  It is not scanned again."""
+        """Return the changes that are written when the draft ends.  They are not scanned again."""
         self._order = None
         return self.pending
 
     def flush(self) -> None:
-        """Write what stands under new versions.  Waits while flushes or compactions are so far
-        behind that others would wait for this write."""
+        """Write the records under new versions.  Waits while flushes or compactions lag so far that
+        this write would delay others."""
         batch = batch_of(self._unwritten)
         self._unwritten.clear()
         self._bytes = 0
@@ -140,9 +140,9 @@ class Draft(Keyspace):
         self._end = version + VERSIONS
         self._touched: dict[tuple[int, bytes], None] = {}
         self.most_in_place = _MOST_IN_PLACE
-        """So many changes of elements may be left for the end."""
+        """Changes of elements that may be left for the end."""
         self.ended = False
-        """Whether :meth:`end` was called."""
+        """True once :meth:`end` was called."""
         super().__init__(space.db, writable=False, records=self._drafted)
         self.events.classes = space.events.classes
 
@@ -160,7 +160,7 @@ class Draft(Keyspace):
         self._touched[(database.index, key)] = None
 
     def end(self) -> None:
-        """Let the command end with :class:`TooLong`, soon."""
+        """Make the command end with :class:`TooLong`, soon."""
         self.ended = True
         self._drafted.deadline = 0.0
 
@@ -208,7 +208,7 @@ class Draft(Keyspace):
                 records.delete(name)
 
     def _drop_elements(self, old: Entry, swept: list[bytes]) -> None:
-        """Forget the changes of elements that no key has any more."""
+        """Forget the changes of elements that no longer belong to a key."""
         pending, number = self._drafted.pending, U64.pack(old.version)
         for name in self._drafted.rested(list(pending)):
             if name[1:9] == number and name[:1] in VERSIONED:
@@ -217,7 +217,7 @@ class Draft(Keyspace):
             self.garbage.add(prefix)
 
     def fits(self, space: Keyspace) -> bool:
-        """Whether the databases, and the entries that the draft changes, are as they were."""
+        """True if the databases, and the entries that the draft changes, are unchanged."""
         if [one.id for one in space.databases] != [one.id for one in self.databases]:
             return False
         names = [name for name in self._drafted.pending if name[:1] == KEY]
@@ -243,6 +243,6 @@ class Draft(Keyspace):
         space.events.take(self.events)
 
     def discard(self, space: Keyspace) -> None:
-        """Let what is written be swept, unless it was applied."""
+        """Queue the written records to be swept, unless the draft was applied."""
         for number in self._drafted.new:
             space.discard_staged(U64.unpack(number)[0])

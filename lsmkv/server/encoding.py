@@ -54,7 +54,7 @@ GROUP: Final = b"s"
 RANKED: Final = b"z"
 """+ version (8) + ordered score (8) + member -> nothing, or ``-`` if the score is -0.0."""
 VERSIONED: Final = (ELEMENT, FIELD_TIME, FIELD_ORDER, RANKED, GROUP)
-"""What is followed by a version."""
+"""Kinds of records whose kind byte is followed by a version."""
 
 STRING: Final = 1
 HASH: Final = 2
@@ -133,7 +133,7 @@ class Entry:
         self.expires = 0
         """0 if it does not expire."""
         self.fields_expire = 0
-        """When the first field of a hash expires; 0 if none does."""
+        """The earliest time at which a field of a hash expires; 0 if none does."""
         self.version = version
         """0 if it has no elements: a string that is not in chunks."""
         self.size = 0
@@ -238,7 +238,7 @@ def field_order_prefix(entry: Entry) -> bytes:
 
 
 def element_ranges(entry: Entry) -> list[bytes]:
-    """The prefixes of all records that a key holds beside its own, but for those of groups."""
+    """The prefixes of all records that a key holds besides its own, except those of groups."""
     if not entry.version:
         return []
     ranges = [element_prefix(entry)]

@@ -64,13 +64,13 @@ class Engine(Service):
     def __init__(self, db: DB, space: Keyspace, table: Table, settings: Settings) -> None:
         super().__init__(db, space, table, settings)
         self._writable = space.writable
-        """Whether every command that writes may run."""
+        """True if every command that writes may run."""
         self._scheduled = False
         self._touched: list[Session] = []
         writable, saves = space.writable, self.saves
         self.syncs = Syncs(db, settings, writable, self._send, self._fail_to_sync, saves)
         self._logged: dict[str, float] = {}
-        """When each kind of trouble was last logged."""
+        """The time at which each kind of trouble was last logged."""
         isolated = settings.scripts.name == "process"
         self.evaluator: Evaluator = IsolatedEvaluator(self) if isolated else Evaluator(self)
         self.scripts = self.evaluator
@@ -110,7 +110,7 @@ class Engine(Service):
             self.syncs.drop(session)
 
     def touch(self, session: Session) -> None:
-        """The session has output again, after it had none."""
+        """Note that the session has output again."""
         self._touched.append(session)
         self._commit_soon()
 
@@ -156,7 +156,7 @@ class Engine(Service):
         if self.monitors:
             self.show(session, found, request)
         if self.is_busy():
-            return  # the script of this request goes on in a thread
+            return  # the script of this request continues in a thread
         if session.skips and session.wait is None:
             session.skips >>= 1
         if self.space.ready:
@@ -201,7 +201,7 @@ class Engine(Service):
             if space.stale:
                 space.recover()
             reply = found.handler(session, request)
-            if not self.is_busy():  # a script that goes on in a thread can still be undone
+            if not self.is_busy():  # a script that continues in a thread can still be undone
                 self.space.keep()
         except TooLong:
             self.space.undo()
@@ -260,7 +260,7 @@ class Engine(Service):
     ) -> None:
         """Note a command that took longer than the limit of the slow log, or of LATENCY."""
         if found.name == "EXEC" or self.is_busy() or session.postponed:
-            return  # its commands are noted; it goes on in a thread
+            return  # its commands are noted; it continues in a thread
         self.note_latency("fast-command" if "fast" in found.flags else "command", nanoseconds)
         if nanoseconds >= self.slow.threshold * 1000 >= 0:
             address, seconds = session.address, nanoseconds / 1e9
@@ -334,7 +334,7 @@ class Engine(Service):
     # Pauses
 
     def pause_clients(self, seconds: float, everything: bool) -> None:
-        """Let requests wait: all, or those that write.  Keys do not expire meanwhile."""
+        """Delay requests: all, or those that write.  Keys do not expire during the pause."""
         self.pause.begin(seconds, everything)
         self.space.frozen = True
         self._look_at_pause_after(seconds)
@@ -367,8 +367,8 @@ class Engine(Service):
     # Scripts that run in a thread
 
     def holds_back(self, session: Session) -> bool:
-        """Whether the next request of a client waits because a script runs in a thread, or its
-        last one because of a pause, or because that runs in a thread.
+        """Keep back the next request of a client and return True: a script runs in a thread, or the
+        client's last request is paused or runs in a thread.
 
         If so, the client continues when that ends, or when it may be answered with BUSY.
         """
@@ -381,18 +381,18 @@ class Engine(Service):
         return True
 
     def release_held_back(self) -> None:
-        """Let the clients go on whose requests wait for the end of a script."""
+        """Resume the clients whose requests wait for the end of a script."""
         released, self._held_back = self._held_back, {}
         for session in released:
             session.on_unblocked()
 
     def begin_busy(self, evaluation: Evaluation) -> None:
-        """A script goes on in a thread.  Who was answered in a transaction with it waits, too."""
+        """Note that a script continues in a thread; delay the replies of its transaction."""
         self.busy = evaluation
         self._withheld, self._touched = self._touched, []
 
     def end_busy(self, evaluation: Evaluation, reply: Reply) -> None:
-        """A script in a thread has ended: answer it, and go on."""
+        """Answer a script that has ended in a thread, and continue."""
         self.busy = None
         self._touched = self._withheld + self._touched
         self._withheld = []
@@ -423,7 +423,7 @@ class Engine(Service):
             session.unwritten.append(at)
 
     def _run_while_busy(self, session: Session, found: Command, request: list[bytes]) -> None:
-        """Run a command that may run beside a script: it touches no key."""
+        """Run a command that may run during a script: it touches no key."""
         try:
             reply = found.handler(session, request)
         except CommandError as error:
@@ -475,7 +475,7 @@ class Engine(Service):
                 _log.exception("disconnecting %s failed", session.address, extra=_of(session))
 
     def _refuse(self, touched: list[Session], error: Exception) -> None:
-        """The tick was not written: answer its writes with an error, and run its reads again."""
+        """Answer the writes of an unwritten tick with an error, and run its reads again."""
         self.fail("nothing written", error)
         self._refuse_writes(touched, _NOT_WRITTEN.format(error))
 
@@ -526,7 +526,7 @@ class Engine(Service):
 
     @property
     def syncing(self) -> bool:
-        """Whether replies wait for a sync."""
+        """True if replies wait for a sync."""
         return self.syncs.running
 
     # In the background
@@ -553,7 +553,7 @@ class Engine(Service):
             await asyncio.sleep(_PAUSE if busy else 0.1)
 
     def _probe(self) -> bool:
-        """After writes have failed, write something.  Returns whether that worked."""
+        """Write a probe after writes have failed.  Returns whether that worked."""
         self.space.probe()
         self.commit()
         return not self.space.failing
@@ -605,7 +605,7 @@ class Engine(Service):
 
 
 def _of(session: Session) -> dict[str, object]:
-    """What a line of the log says of a client."""
+    """The fields of a log record that identify a client."""
     return {"client": session.address}
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lsmkv.server.resp import CommandError
 
 _ALL = "g$lshzxetd"
-"""What ``A`` stands for."""
+"""The event classes that ``A`` stands for."""
 _CLASSES = _ALL + "KEmn"
 INVALID = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
 
@@ -43,27 +43,27 @@ def shown_classes(classes: str) -> str:
 
 class _Event(NamedTuple):
     writes: int
-    """How many writes the command had made."""
+    """The number of writes that the command had made."""
     name: str
     database: int
     key: bytes
 
 
 class Events:
-    """What happened to keys, noted by commands.
+    """Keyspace events, noted by commands.
 
     Call order: ``(add* (undo | publish))*``.
     """
 
     def __init__(self) -> None:
         self.classes = ""
-        """Which events there are; empty for none."""
+        """The enabled event classes; empty for none."""
         self.send: Callable[[bytes, bytes], object] = _drop
         """Publishes a message on a channel."""
         self._noted: list[_Event] = []
 
     def select(self, classes: str) -> None:
-        """Let there be events of these classes; without a kind of channel there are none."""
+        """Enable events of these classes; none without a kind of channel."""
         self.classes = classes if "K" in classes or "E" in classes else ""
 
     def add(self, kind: str, name: str, database: int, key: bytes, writes: int) -> None:
@@ -76,7 +76,7 @@ class Events:
         self._noted += other._noted
 
     def undo(self, writes: int) -> None:
-        """Forget the events of all writes but so many first ones."""
+        """Forget the events of all writes after this many."""
         while self._noted and self._noted[-1].writes > writes:
             self._noted.pop()
 

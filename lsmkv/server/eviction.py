@@ -52,16 +52,16 @@ class Eviction:
         self.owed = 0
         """Bytes of keys that are still to be evicted."""
         self._barren = 0
-        """How many walks in a row have found no key to evict."""
+        """The number of consecutive walks that found no key to evict."""
         self._highest = 0
         """Keys with a higher score are not evicted."""
         self._found = False
-        """Whether this walk has evicted any."""
+        """True if this walk has evicted a key."""
         self.apply_settings()
 
     @property
     def evicts(self) -> bool:
-        """Whether the policy evicts keys."""
+        """True if the policy evicts keys."""
         return self._policy != "noeviction" and self._space.evictable
 
     def apply_settings(self) -> None:
@@ -72,7 +72,7 @@ class Eviction:
             self._space.usage = Usage(kind == "lfu") if kind in ("lru", "lfu") else None
 
     def owe(self, size: int) -> None:
-        """Let keys of so many bytes be evicted."""
+        """Request the eviction of keys that take this many bytes."""
         self.owed = size
         self._barren = self._highest = 0
         if self._policy == "volatile-ttl":
@@ -108,7 +108,7 @@ class Eviction:
             self._end_walk()
 
     def _end_walk(self) -> None:
-        """The walk has come to the end of the keys: the next one may evict more of them."""
+        """End the walk at the last key; the next one may evict more of the keys."""
         self._barren = 0 if self._found else self._barren + 1
         self._found = False
         if self._barren > _MOST_BARREN:

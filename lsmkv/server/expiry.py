@@ -36,7 +36,7 @@ class ExpiryQueue:
         """No key is due before this time; None if the queue was found empty."""
 
     def add(self, expires: int, id_: int, key: bytes) -> None:
-        """Let a key expire at a time, in milliseconds since 1970."""
+        """Set the expiration time of a key, in milliseconds since 1970."""
         name = self._mark + U64.pack(expires) + U32.pack(id_) + key
         self._records.put(name, b"")
         if name < self._bound:  # the clock was set back

@@ -22,12 +22,12 @@ class FieldTimes:
         self._order = field_order_prefix(entry)
 
     def get(self, field: bytes) -> int:
-        """When a field expires, in milliseconds since 1970; 0 if it does not.  A Get."""
+        """The expiration time of a field in milliseconds since 1970; 0 if it has none.  A Get."""
         record = self._records.get(self._by_field + field)
         return 0 if record is None else int(U64.unpack(record)[0])
 
     def set(self, field: bytes, time: int) -> bool:
-        """Let a field expire at a time; 0 for never.  Returns whether it had a time before."""
+        """Set the time of a field; 0 for never.  Returns whether it had one before."""
         old = self.get(field)
         if old:
             self._records.delete(self._order + U64.pack(old) + field)

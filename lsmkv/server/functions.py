@@ -50,12 +50,13 @@ class Library(Script):
         self.name = _name_in(source)
         self.functions: list[Function] = []
         self.registered = b""
-        """What it has registered, as text."""
+        """The functions that it registered, as text."""
         if registered is not None:
             self.register(registered)
 
     def register(self, registered: bytes) -> None:
-        """Take what it has registered.  Raises :class:`CommandError` if that makes no sense."""
+        """Take the functions that it registered.  Raises :class:`CommandError` if they are
+        invalid."""
         at, self.registered = 0, registered
         self.functions = []
         while at < len(registered):

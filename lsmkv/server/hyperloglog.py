@@ -94,7 +94,7 @@ class HyperLogLog:
 
     @property
     def estimate(self) -> int | None:
-        """The estimate that was kept; None if registers have changed since then."""
+        """The stored estimate; None if registers have changed since."""
         if self.value[15] & 0x80:
             return None
         return int.from_bytes(self.value[8:16], "little")
@@ -251,7 +251,7 @@ class HyperLogLog:
         """Make an empty one sparse or dense with these registers.
 
         The runs are those that raising one register after the other makes, unless their size is so
-        near the limit that it can have been above it meanwhile.
+        near the limit that it may have exceeded it in between.
         """
         runs = [_run_of(run[0][0], len(run[0])) for run in _EQUAL.finditer(registers)]
         size = _HEAD + sum(map(len, runs))

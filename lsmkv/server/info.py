@@ -273,7 +273,7 @@ def _mean_ttl(database: Database, now: int) -> int:
 
 
 def _disk(service: Service) -> Fields:
-    """What the store takes on disk, and what is free there, in bytes."""
+    """The disk space that the store takes, and the free space there, in bytes."""
     try:
         with LocalEnv().open_directory(service.db.path) as directory:
             used = sum(_size(directory, name) for name in directory.names())

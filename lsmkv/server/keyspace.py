@@ -81,7 +81,7 @@ class Keyspace:
         self.read_ahead = ReadAhead()
         """The entries of streams that groups read next."""
         self.removed_ranges = RemovedRanges()
-        """What was removed from large sets."""
+        """Ranges removed from large sets."""
         self.ranks = Ranks()
         """Counts of the members of large sorted sets."""
         self.events = Events()
@@ -92,7 +92,7 @@ class Keyspace:
         self.most_at_once = MOST_AT_ONCE
         """Bytes of a string that are written in one step."""
         self.may_stage = False
-        """Whether a longer string raises :class:`NotStaged`."""
+        """True if a longer string raises :class:`NotStaged`."""
         self.staged: tuple[bytes, Entry] | None = None
         """A value whose chunks are written already, and an entry that has them."""
         self.changes = 0
@@ -105,21 +105,20 @@ class Keyspace:
         self.evicted = 0
         """Keys that were evicted since the start."""
         self.usage: Usage | None = None
-        """Which keys are used, if eviction asks for it."""
+        """The use of keys, if eviction needs it."""
         self.counting = False
-        """Whether the running command looks keys up to read them: so they count, and a miss is an
-        event."""
+        """True if the running command looks up keys to read them: they are counted, and a miss is
+        an event."""
         self.failing = False
-        """Whether the last commit failed."""
+        """True if the last commit failed."""
         self.reading = False
-        """Whether a read runs after a failed commit.  It leaves expired keys and cursors unwritten.
-        """
+        """True while a read runs after a failed commit: expired keys and cursors stay unwritten."""
         self.frozen = False
-        """Whether expired keys stay where they are: clients are paused."""
+        """True while expired keys are not removed: clients are paused."""
         self.moved = False
-        """Whether databases were flushed or swapped in this tick, which every read sees."""
+        """True if databases were flushed or swapped in this tick, which every read sees."""
         self.stale = False
-        """Whether :meth:`recover` must be called before the next command."""
+        """True if :meth:`recover` must be called before the next command."""
         if not writable:
             self.records.look_again()
         self._open()
@@ -152,12 +151,12 @@ class Keyspace:
 
     @property
     def stores_cursors(self) -> bool:
-        """Whether cursors are records of the store."""
+        """True if cursors are records of the store."""
         return self.writable
 
     @property
     def evictable(self) -> bool:
-        """Whether keys can be evicted."""
+        """True if keys can be evicted."""
         return True
 
     @property
@@ -214,11 +213,11 @@ class Keyspace:
 
     @property
     def uncertain(self) -> bool:
-        """Whether a request has written, or may have seen what is not written yet."""
+        """True if a request has written, or may have seen unwritten data."""
         return self.records.touched or self.moved
 
     def keep(self) -> None:
-        """The command has succeeded: keep its changes."""
+        """Keep the changes of a command that succeeded."""
         self.records.keep()
         self._before.clear()
         if self.events.classes:
@@ -229,7 +228,7 @@ class Keyspace:
         return self.records.mark(), len(self._before)
 
     def undo(self, mark: tuple[int, int] = (0, 0)) -> None:
-        """Undo the command's changes, all or those since a mark.  It has no deadline any more."""
+        """Undo the command's changes, all or those since a mark.  It no longer has a deadline."""
         writes, resized = mark
         self.records.deadline = math.inf
         self.events.undo(writes)
@@ -337,7 +336,7 @@ class Keyspace:
         return StringValue(self.records, entry, self.longest_whole, self._split)
 
     def set_content(self, entry: Entry, value: bytes) -> None:
-        """Give a string another value.  The entry is to be saved then."""
+        """Give a string another value.  The entry must be saved afterwards."""
         for prefix in element_ranges(entry):
             self.garbage.add(prefix)
         entry.version, entry.rest = 0, b""
@@ -430,7 +429,7 @@ class Keyspace:
         return self._versions.take()
 
     def take_versions(self, count: int) -> int:
-        """So many versions that were never used.  Returns the first."""
+        """Take this many versions that were never used.  Returns the first."""
         return self._versions.take(count)
 
     def save(self, database: Database, key: bytes, entry: Entry, new: bool = False) -> None:
@@ -553,14 +552,15 @@ class Keyspace:
         self._discount(database, expires)
 
     def _discount(self, database: Database, expires: int) -> None:
-        """A key does not expire any more.  Never below 0: an older release may have written."""
+        """Uncount a key that no longer expires.  Never below 0: an older release may have
+        written."""
         self._count_again(database)
         database.expiring = max(0, database.expiring - 1)
         database.times = max(0, database.times - expires)
 
     def note_field_times(self, database: Database, key: bytes, entry: Entry) -> None:
         """Note the earliest time at which a field of a hash expires, after these have changed.  The
-        entry is to be saved then."""
+        entry must be saved afterwards."""
         if entry.fields_expire:
             self.field_expiry.remove(entry.fields_expire, database.id, key)
         entry.fields_expire = FieldTimes(self.records, entry).earliest()
@@ -589,7 +589,7 @@ class Keyspace:
         database.size += change
 
     def _count_again(self, database: Database) -> None:
-        """The counts of a database are about to change."""
+        """Note the counts of a database before they change."""
         before = database.counts
         self._before.append((database, before))
         if database not in self._changed:
@@ -610,7 +610,7 @@ class Keyspace:
         self.wake(database, key)
 
     def wake(self, database: Database, key: bytes) -> None:
-        """Let the clients that await a key look at it again."""
+        """Make the clients that await a key look at it again."""
         if self.awaited and (database.index, key) in self.awaited:
             self.ready.append((database.index, key))
 
@@ -665,7 +665,7 @@ class Keyspace:
     def expire_due(self, limit: int) -> int:
         """Remove up to ``limit`` expired keys.  Returns how many entries of the queue that used.
 
-        Costs O(that number), not O(keys).  Of hashes it removes up to so many fields each.
+        Costs O(that number), not O(keys).  It removes at most as many fields of each hash.
         """
         now = self.now()
         by_id = {database.id: database for database in self.databases}

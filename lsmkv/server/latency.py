@@ -42,7 +42,7 @@ class Latencies:
         self._longest: dict[str, int] = {}
 
     def add(self, event: str, nanoseconds: int) -> None:
-        """Note an event that took so long."""
+        """Note the duration of an event."""
         sample = Sample(int(time.time()), nanoseconds // 1_000_000)
         samples = self._samples.setdefault(event, deque(maxlen=_KEPT))
         if samples and samples[-1].time == sample.time:

@@ -3,7 +3,7 @@
 A command that only reads begins in the loop, where nearly all end within microseconds.  One that
 takes longer than ``in_loop`` is stopped by :class:`Records`, and begins again in a thread, as it
 would have at that moment: what the tick has written before it is in the snapshot, and what others
-write meanwhile is not.  Its client waits, and all others go on.
+write meanwhile is not.  Its client waits; all others continue.
 
 A thread of compiled code does not release the interpreter by itself, so :class:`Records` rests
 after some hundred records.
@@ -30,7 +30,7 @@ from lsmkv.server.session import Service, Session
 _log = logging.getLogger("lsmkv.server")
 _IN_LOOP: Final = 0.02
 _THREADS: Final = 2
-"""So many reads run at once; further ones wait for them."""
+"""The number of reads that run at the same time; further ones wait."""
 _PATIENCE: Final = 10.0
 """Seconds that a server that ends waits for them."""
 
@@ -43,14 +43,14 @@ class LongReads:
         self.in_loop = _IN_LOOP
         """Seconds that a read may take in the loop's thread."""
         self._views: dict[Session, Keyspace] = {}
-        """What each client's read reads."""
+        """The view that each client's read uses."""
         self._threads: ThreadPoolExecutor | None = None
         self._ended: asyncio.Event | None = None
         """Set when none is left, once that is waited for."""
 
     def begin(self, session: Session, found: Command, request: list[bytes]) -> bool:
-        """Run a command in a thread, and answer it then.  Returns False if there is no loop that
-        could go on, or if the command may block.  Raises the store's errors."""
+        """Run a command in a thread, which answers it.  Returns False if there is no loop that
+        could continue, or if the command may block.  Raises the store's errors."""
         if found.name == "XREAD" and any(word.upper() == b"BLOCK" for word in request):
             return False
         try:
@@ -82,7 +82,7 @@ class LongReads:
         started: float,
         running: asyncio.Future[bytes],
     ) -> None:
-        """A read has ended: answer it, and run the next request of its client."""
+        """Answer a read that has ended, and run the next request of its client."""
         self._views.pop(session).records.close()
         if not self._views and self._ended is not None:
             self._ended.set()
@@ -117,7 +117,7 @@ class LongReads:
 
 
 def without_collections(call: Callable[[], bytes]) -> bytes:
-    """What a call returns, while Python looks for no cyclic garbage.
+    """Return the result of a call made with Python's cyclic garbage collector disabled.
 
     It would go through all that a command has in memory, again and again, and all threads would
     wait: 300 ms for 100,000 members.  A command makes no cycles of them.
@@ -141,7 +141,7 @@ def _reply(reader: Session, found: Command, request: list[bytes]) -> bytes:
     try:
         reply = found.handler(reader, request)
     except TooLong:
-        return b""  # nobody waits for it any more
+        return b""  # nobody still waits for it
     except CommandError as error:
         reply = error
     except Error as failure:

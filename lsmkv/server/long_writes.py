@@ -3,11 +3,11 @@
 A command that may change many elements begins in the loop.  If it takes longer than a read may, it
 is undone, and begins again in a thread, on a :class:`~lsmkv.server.draft.Draft`.  Its client waits,
 and so does a client whose command, transaction or script names a key that is being written.  All
-others go on: they find the keys as they were.  The command counts as run at its beginning, so it
+others continue: they find the keys as they were.  The command counts as run at its beginning, so it
 sees nothing of what is written meanwhile to the keys that it only reads.
 
 A script that writes such a key without naming it, an expiry or ``FLUSHALL`` cannot wait.  Then the
-command runs again, and in the end without giving way.  So it does if it needs too many versions.
+command runs again, finally without giving way.  The same happens if it needs too many versions.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from lsmkv.server.session import Service, Session
 
 _log = logging.getLogger("lsmkv.server")
 _CHANGED: Final = frozenset({"OW", "RW", "RM"})
-"""What Redis calls keys that a command changes."""
+"""Redis' flags of keys that a command changes."""
 _ATTEMPTS: Final = 3
 _PAUSE: Final = 0.01
 """Seconds until it is tried again while a script runs."""
 _PATIENCE: Final = 1000
-"""So many times a server that ends waits for 10 ms before it ends the writes, and then again."""
+"""Waits of 10 ms before a server that stops ends the writes, and again after that."""
 
 Place = tuple[int, bytes]
 """The index of a database, and a key."""
@@ -54,10 +54,10 @@ class _Job:
         self.attempts = 0
         self.draft: Draft
         self.changed = False
-        """Whether one of its keys was changed since its draft was begun."""
+        """True if one of its keys was changed since its draft was begun."""
 
     def note_change(self) -> None:
-        """One of its keys was changed."""
+        """Note that one of its keys was changed."""
         self.changed = True
 
 
@@ -67,17 +67,17 @@ class LongWrites:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._jobs: dict[Place, _Job] = {}
-        """What writes each key."""
+        """The job that writes each key."""
         self._running: set[_Job] = set()
         self._waiting: dict[Session, tuple[list[Place], Callable[[], None]]] = {}
         """The places that a client's request names, and what runs it."""
         self._threads: ThreadPoolExecutor | None = None
         self.active = False
-        """Whether there are any."""
+        """True while there are jobs."""
 
     def begin(self, session: Session, found: Command, request: list[bytes]) -> bool:
-        """Run a command in a thread, and answer it then.  Returns False if there is no loop that
-        could go on, if it reads keys that it does not name, or if the store takes no writes.
+        """Run a command in a thread, which answers it.  Returns False if there is no loop that
+        could continue, if it reads keys that it does not name, or if the store takes no writes.
         Raises the store's errors."""
         words = [] if found.name != "SORT" else [word.upper() for word in request]
         if b"BY" in words or b"GET" in words:
@@ -120,7 +120,7 @@ class LongWrites:
         return True
 
     def _end(self, job: _Job, running: asyncio.Future[bytes]) -> None:
-        """A command has ended: make its changes, or run it again."""
+        """Make the changes of a command that has ended, or run it again."""
         service, space = self._service, self._service.space
         if service.is_busy():
             asyncio.get_running_loop().call_later(_PAUSE, self._end, job, running)
@@ -168,7 +168,7 @@ class LongWrites:
         self._finish(job, None if again else reply)
 
     def _finish(self, job: _Job, reply: bytes | None) -> None:
-        """Answer a command, or run it without giving way, and let all go on that waited for it."""
+        """Answer a command, or run it without giving way, and resume all that waited for it."""
         service, session = self._service, job.session
         self._running.discard(job)
         self.active = bool(self._running)
@@ -204,7 +204,7 @@ class LongWrites:
     def postpones(
         self, session: Session, found: Command, request: list[bytes], run: Callable[[], None]
     ) -> bool:
-        """Whether a request has to wait for a key.  Then ``run`` is kept, which runs it."""
+        """Postpone a request and return True if it must wait for a key; ``run`` runs it later."""
         if session.queued is None:
             places = _places(session, found, request)
         elif found.name == "EXEC":
@@ -242,7 +242,7 @@ class LongWrites:
 
 
 def changes_keys(found: Command, request: list[bytes]) -> bool:
-    """Whether a request names keys that it changes."""
+    """True if a request names keys that it changes."""
     return any(_is_changed(use) for use in found.keys_of(request))
 
 

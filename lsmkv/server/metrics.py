@@ -16,7 +16,7 @@ from lsmkv.server.queue_depths import QueueDepths
 from lsmkv.server.session import Service
 
 _SECONDS = 10.0
-"""How long a client may take to send its request, or to read the answer."""
+"""The seconds that a client may take to send its request, or to read the answer."""
 _FIGURES = (
     ("clients", "connected_clients", "gauge", "Clients that are connected."),
     ("clients", "blocked_clients", "gauge", "Clients that wait in a blocking command."),

@@ -35,8 +35,8 @@ def to_int(text: bytes, error: str = NOT_AN_INTEGER) -> int:
 
 
 def to_int_from(least: int, text: bytes, error: str, no_int: str = "") -> int:
-    """An integer of at least ``least``.  ``no_int`` is the error for what is no integer, if that
-    has one of its own."""
+    """An integer of at least ``least``.  ``no_int`` is the error for other text, if there is a
+    separate one."""
     number = to_int(text, no_int or error)
     if number < least:
         raise CommandError(error)
@@ -67,18 +67,18 @@ def to_float(text: bytes, error: str = NOT_A_FLOAT) -> float:
 
 
 def overflows(text: bytes) -> bool:
-    """Whether a number became infinite because it is too large."""
+    """True if a number became infinite because it is too large."""
     return b"inf" not in text.lower()
 
 
 def underflows(text: bytes) -> bool:
-    """Whether a number became 0 because it is too small."""
+    """True if a number became 0 because it is too small."""
     mark, digits = (b"p", b"123456789abcdef") if b"x" in text.lower() else (b"e", b"123456789")
     return any(digit in digits for digit in text.lower().partition(mark)[0])
 
 
 def parse_double(text: bytes) -> float | None:
-    """What C's strtod accepts, except NaN; infinite if it exceeds the range of a double."""
+    """Parse a float as C's strtod does, except NaN; infinite beyond the range of a double."""
     if _FLOAT.fullmatch(text):
         return float(text)
     if _HEXADECIMAL.fullmatch(text):

@@ -53,7 +53,8 @@ class Options:
         return self.values(1)[0]
 
     def values(self, count: int) -> list[bytes]:
-        """So many values after an option.  Raises :class:`CommandError` if there are fewer."""
+        """Take this many values after an option.  Raises :class:`CommandError` if there are
+        fewer."""
         at = self._at
         if at + count > len(self._words):
             raise self._missing or syntax_error()

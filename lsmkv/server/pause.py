@@ -1,6 +1,6 @@
 """CLIENT PAUSE: requests wait for a time.
 
-A request that arrives meanwhile is kept, and runs when the pause ends.  No later request of its
+A request that arrives during the pause is kept, and runs when it ends.  No later request of its
 client runs before it.
 """
 
@@ -21,22 +21,22 @@ class Postponable(Protocol):
 
 
 class Pause:
-    """Whether requests wait, which, and until when."""
+    """A pause of requests: of all, or of those that write, until a time."""
 
     def __init__(self) -> None:
         self.active = False
         self._everything = False
-        """Whether all requests wait, and not only those that write."""
+        """True if all requests wait; False if only those that write do."""
         self._end = 0.0
         self._waiting: dict[Postponable, Callable[[], None]] = {}
-        """What runs the requests of clients, in the order in which they came."""
+        """Calls that run the waiting clients' requests, in order of arrival."""
 
     def __len__(self) -> int:
         """The number of clients that wait."""
         return len(self._waiting)
 
     def begin(self, seconds: float, everything: bool) -> None:
-        """Pause clients.  A pause that there is gets only longer, and stricter."""
+        """Pause clients.  This only extends and tightens an existing pause."""
         end = time.monotonic() + seconds
         self._end = max(end, self._end) if self.active else end
         self._everything = everything or (self.active and self._everything)
@@ -48,7 +48,7 @@ class Pause:
         return self._end - time.monotonic()
 
     def postpones(self, session: Postponable, found: Command, run: Callable[[], None]) -> bool:
-        """Whether a request has to wait.  Then ``run`` is kept, which runs it."""
+        """Postpone a request and return True if it must wait; ``run`` runs it later."""
         if not self._everything and not _may_write(session, found):
             return False
         session.postponed = True

@@ -1,6 +1,6 @@
 """Subscriptions.  Messages go to the current subscribers and are not stored.
 
-Redis spreads shard channels over a cluster.  Here they are channels with names of their own.
+Redis spreads shard channels over a cluster.  Here they are channels with separate names.
 """
 
 from __future__ import annotations

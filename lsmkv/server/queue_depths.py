@@ -1,8 +1,8 @@
-"""How many jobs wait in the queues of Celery, RQ, Dramatiq and Huey, and how long the oldest does.
+"""Lengths of the job queues of Celery, RQ, Dramatiq and Huey, and the age of each one's oldest job.
 
 These libraries keep a queue as a list.  Most do not say in a job when it was sent.  So the ends of
-each list are noted once a second: an element has waited since the first note that has it.  What
-waited before the server started, or before it noticed the queue, counts from then.
+each list are noted once a second: an element has waited since the first note that has it.  For a
+job that waited before the server started, or noticed the queue, the wait counts from that time.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from lsmkv.server.encoding import LIST, SET, STRING, Entry, element_prefix, succ
 from lsmkv.server.keyspace import Keyspace
 
 _PREFIXES = (b"dramatiq:", b"huey.redis.", b"rq:queue:")
-"""What the names of these libraries' queues begin with."""
+"""Prefixes of these libraries' queue names."""
 _BINDINGS = b"_kombu.binding."
-"""What the names of Celery's sets of queues begin with."""
+"""The prefix of the names of Celery's sets of queues."""
 _SEPARATOR = b"\x06\x16"
 """Kombu's separator, before a queue's name in such a set, and before a priority."""
 _NOT_JOBS = (b".pidbox", b"celeryev")
@@ -34,13 +34,13 @@ class QueueFigures(NamedTuple):
     database: int
     name: str
     jobs: int
-    """How many wait."""
+    """The number of waiting jobs."""
     age: float
     """Seconds that the oldest of them has waited; 0 without jobs, or for another kind of key."""
 
 
 class _Note(NamedTuple):
-    """Which elements a list had."""
+    """The range of elements in a list at one moment."""
 
     time: float
     first: int
@@ -80,7 +80,7 @@ class _Queue:
 
 
 def _shared(earlier: _Note, now: _Note) -> bool:
-    """Whether one of the elements at the ends was there earlier: the oldest is at one of them."""
+    """True if an element at one of the ends was there earlier: the oldest is at one of them."""
     return any(earlier.first <= index < earlier.end for index in (now.first, now.end - 1))
 
 
@@ -135,7 +135,7 @@ class QueueDepths:
         return found
 
     def figures(self) -> list[QueueFigures]:
-        """What was noted last, sorted by database and name."""
+        """The latest figures, sorted by database and name."""
         now = time.monotonic()
         return [
             QueueFigures(index, _text(name), queue.jobs, queue.age(now))

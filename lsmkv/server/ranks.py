@@ -19,7 +19,7 @@ _MOST_IN_ALL = 65_536
 _MOST_SETS = 256
 
 Cut = tuple[bytes, int]
-"""Where a walk cuts a block, and how many members it passed over since the cut before."""
+"""The start of a block as a walk cuts it, and the members passed over since the previous cut."""
 
 
 def separator(low: bytes, high: bytes) -> bytes:
@@ -48,7 +48,7 @@ class Blocks:
         return bisect_right(self.starts, place) - 1
 
     def before(self, at: int) -> int:
-        """How many members stand before a block.  A sum of so many numbers."""
+        """The number of members before a block.  O(blocks before it)."""
         return sum(self.counts[:at])
 
     def holding(self, rank: int) -> tuple[int, int]:
@@ -65,16 +65,16 @@ class Blocks:
         return first, rank
 
     def end(self, at: int) -> bytes | None:
-        """Where a block ends; None for the last one."""
+        """The end of a block; None for the last one."""
         return self.starts[at + 1] if at + 1 < len(self.starts) else None
 
     def add(self, place: bytes) -> None:
-        """A member is added."""
+        """Count a member that is added."""
         self.counts[bisect_right(self.starts, place) - 1] += 1
 
     def remove(self, place: bytes, length: int) -> None:
-        """A member is removed.  Blocks of fewer than ``length`` members, taken together, become
-        one."""
+        """Discount a member that is removed.  Blocks of fewer than ``length`` members, taken
+        together, become one."""
         counts = self.counts
         at = bisect_right(self.starts, place) - 1
         counts[at] -= 1
@@ -107,7 +107,7 @@ class Ranks:
         self._blocks: dict[int, Blocks] = {}
 
     def block_length(self, size: int) -> int:
-        """How many members the blocks of a set get that has so many."""
+        """The number of members per block for a set of this size."""
         return max(self._least, size // _MOST_BLOCKS)
 
     def forget(self) -> None:

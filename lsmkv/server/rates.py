@@ -1,4 +1,4 @@
-"""What the server does per second: commands, and bytes in and out."""
+"""The server's rates per second: commands, and bytes in and out."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from lsmkv.server.keyspace import Keyspace
 
 
 class RawKeyspace(Keyspace):
-    """A store without records of the server's own: its keys are the clients' keys."""
+    """A store without the server's own records: its keys are the clients' keys."""
 
     def _open(self) -> None:
         if self.writable and self.records.get(FORMAT_KEY) is not None:
@@ -52,7 +52,7 @@ class RawKeyspace(Keyspace):
         self.records.undo(mark[0])
 
     def probe(self) -> None:
-        """Does nothing: the store has no record of the server's own."""
+        """Does nothing: the store has no server records."""
 
     def expire_due(self, limit: int) -> int:
         """0: no key expires."""

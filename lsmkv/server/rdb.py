@@ -32,7 +32,7 @@ _MOST_UNPACKED: Final = 1 << 29
 
 
 class RdbError(Exception):
-    """Bytes that are not what they should be."""
+    """Invalid bytes."""
 
 
 class Reader:
@@ -90,14 +90,14 @@ class Reader:
         return self.take(self.length())
 
     def strings(self, count: int) -> list[bytes]:
-        """So many strings."""
+        """The next ``count`` strings."""
         if count > self.left:
             raise RdbError
         return [self.string() for _ in range(count)]
 
 
 def unpacked(data: bytes, size: int) -> bytes:
-    """What LZF has compressed: literal bytes, and copies of bytes before."""
+    """Decompress LZF: literal bytes, and copies of earlier bytes."""
     if size > _MOST_UNPACKED:
         raise RdbError
     found = bytearray()

@@ -1,7 +1,7 @@
 """The ids that consumer groups will read next.
 
-A scan costs far more than the few entries that a group usually reads.  So it goes on for some ids,
-and later reads find their entries with Gets.  (XREADGROUP with COUNT 1 takes half as long.)
+A scan costs far more than the few entries that a group usually reads.  So it continues for some
+ids, and later reads find their entries with Gets.  (XREADGROUP with COUNT 1 takes half as long.)
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from lsmkv.server.stream_ids import NO_ID, id_after
 _FEW = 4
 """A group that reads more entries at a time scans."""
 _AHEAD = 32
-"""Ids that a scan goes on for."""
+"""Ids that a scan reads ahead."""
 _MOST_BYTES = 8192
-"""It ends after so many bytes of entries that are not wanted yet."""
+"""Bytes of entries read ahead, after which the scan ends."""
 _MOST_GROUPS = 1000
 
 
 class _Known:
-    """What comes after an id, the next id last."""
+    """The ids after an id, the next one last."""
 
     def __init__(self) -> None:
         self.after = NO_ID

@@ -53,12 +53,12 @@ class Records:
         self._order: SortedList | None = None
         """The pending keys in order, once a scan has needed them."""
         self.deadline = math.inf
-        """When reading raises :class:`TooLong`, by ``time.perf_counter``."""
+        """The time after which reading raises :class:`TooLong`, by ``time.perf_counter``."""
         self.rests = False
-        """Whether reading lets other threads run from time to time."""
+        """True if reading lets other threads run from time to time."""
         self._reads = 0
         self.touched = False
-        """Whether anything was written, or any pending value read, since this was set to False."""
+        """True if anything was written, or any pending value read, since this was set to False."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, or None.  Costs a Get."""
@@ -132,7 +132,7 @@ class Records:
 
     def under(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """The entries whose keys begin with a prefix, in order, without it: from ``prefix + start``
-        on.  As in :meth:`scan`, keys may be written meanwhile."""
+        on.  As in :meth:`scan`, keys may be written during it."""
         skip = len(prefix)
         for name, value in self.scan(prefix + start, successor(prefix)):
             yield name[skip:], value
@@ -164,7 +164,7 @@ class Records:
                 stored = next(found, None)
 
     def _pending_keys(self, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[bytes]:
-        """The pending keys of a range, in chunks: the order may change meanwhile."""
+        """The pending keys of a range, in chunks: the order may change between them."""
         if self._order is None:
             if len(self.pending) < _CHUNK:
                 keys = [
@@ -187,11 +187,11 @@ class Records:
                 low, inclusive = chunk[-1], (False, False)
 
     def mark(self) -> int:
-        """How many writes the command has made: :meth:`undo` goes back to there."""
+        """The number of writes that the command has made; :meth:`undo` returns to it."""
         return len(self._undo)
 
     def keep(self) -> None:
-        """The command has succeeded: keep its writes."""
+        """Keep the writes of a command that succeeded."""
         self._undo.clear()
 
     def undo(self, mark: int = 0) -> None:
@@ -208,7 +208,7 @@ class Records:
     def commit(self) -> None:
         """Write everything as one record.
 
-        Raises what ``DB.write`` raises.  Then nothing is written, and nothing is pending any more.
+        Raises what ``DB.write`` raises.  Then nothing is written, and nothing remains pending.
         """
         batch = batch_of(self.pending)
         self.forget()
@@ -248,8 +248,8 @@ def batch_of(changes: dict[bytes, bytes | None]) -> WriteBatch:
 
 
 def would_stall(db: DB, most_files: int = L0_SLOWDOWN_WRITES_TRIGGER) -> bool:
-    """Whether flushes or compactions are behind, so that a write may wait for them: there are so
-    many files of level 0, or a memtable is flushed and the next one is nearly full."""
+    """True if a write may wait for flushes or compactions: level 0 has this many files, or a
+    memtable is being flushed and the next one is nearly full."""
     stats = db.stats()
     full = stats.memtable_bytes > db.options.write_buffer_size * 15 // 8
     return full or stats.levels[0].files >= most_files

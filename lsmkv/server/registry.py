@@ -25,7 +25,7 @@ Handler = Callable[[Session, list[bytes]], Reply]
 COMMANDS: Table = {}
 """The commands of a store that is not served with ``--raw``."""
 _MAY_WRITE = ("PUBLISH", "SPUBLISH", "PFCOUNT", "EVAL", "EVALSHA", "FCALL")
-"""Commands that Redis' replicas may have to run, too, besides those that write."""
+"""Commands other than writes that Redis' replicas may also have to run."""
 
 # fmt: off
 _READ_TOO = {
@@ -45,7 +45,7 @@ _CHANGES_MANY = {
     "ZREM", "ZREMRANGEBYLEX", "ZREMRANGEBYRANK", "ZREMRANGEBYSCORE", "ZUNIONSTORE",
 }
 # fmt: on
-"""Commands that may change many elements.  They leave nothing behind but changes of their keys."""
+"""Commands that may change many elements.  Their only effects are changes of their keys."""
 _STAGES = (
     *("SET", "SETEX", "PSETEX", "SETNX", "GETSET", "MSET", "MSETNX"),
     *("APPEND", "SETRANGE", "SETBIT", "BITFIELD"),

@@ -1,6 +1,6 @@
 """Ranges of large sets in which every member was removed.
 
-Random places in a set lead to the members behind its gaps again and again.  So that is where
+Random places in a set lead to the members after its gaps again and again.  So that is where
 removed members gather, and every later place in such a gap would pass over all of them.
 """
 
@@ -28,7 +28,7 @@ class RemovedRanges:
         self._ranges.clear()
 
     def skip(self, version: int, place: bytes) -> bytes:
-        """Where a scan from a place may begin instead.  O(log n)."""
+        """Return the place from which a scan may start instead of a given one.  O(log n)."""
         ranges = self._ranges.get(version)
         if ranges is not None:
             at = ranges.bisect_right(place) - 1
@@ -38,7 +38,7 @@ class RemovedRanges:
         return place
 
     def learn(self, version: int, start: bytes, end: bytes) -> None:
-        """No record is at ``start`` or after it, up to ``end``."""
+        """Note that no record is at ``start`` or after it, up to ``end``."""
         if start >= end:
             return
         ranges = self._ranges.get(version)
@@ -59,7 +59,7 @@ class RemovedRanges:
         ranges[start] = end
 
     def fill(self, version: int, name: bytes) -> None:
-        """A record is added."""
+        """Note that a record is added."""
         ranges = self._ranges.get(version)
         if ranges is not None:
             at = ranges.bisect_right(name) - 1

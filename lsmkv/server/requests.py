@@ -55,20 +55,20 @@ class RequestReader:
         """The offset of the next request, or of the rest of an unfinished one."""
         self._parser = hiredis.Reader()
         self._parsed = False
-        """Whether hiredis has the data from here on."""
+        """True if hiredis has been fed the data from here on."""
         self._slow_before = 0
         """Up to this offset requests are parsed here."""
         self._arguments: list[bytes] = []
         """The complete elements of an unfinished array."""
         self._left = 0
-        """How many elements are missing; 0 if no array is unfinished."""
+        """The number of missing elements; 0 if no array is unfinished."""
         self._taken = 0
         """The number of its bytes before ``_at``."""
         self._later: list[bytes] = []
         """Chunks that are not joined to the data until ``_missing`` is 0."""
         self._later_size = 0
         self._missing = 0
-        """How many bytes the next element still needs."""
+        """The number of bytes that the next element still needs."""
         self._error = ""
 
     @property
@@ -132,7 +132,7 @@ class RequestReader:
     # With hiredis
 
     def _next_parsed(self, at: int) -> bool:
-        """Whether hiredis has a complete array.  If so its elements are in ``_arguments``."""
+        """True if hiredis has parsed a complete array, whose elements are now in ``_arguments``."""
         data = self._data
         if not self._parsed:
             if at < self._slow_before:
@@ -157,7 +157,7 @@ class RequestReader:
         return True
 
     def _end_of(self, request: list[Any], at: int) -> int:
-        """Where an array ends if it has only bulk strings; otherwise 0."""
+        """Return the end of an array that has only bulk strings; otherwise 0."""
         data = self._data
         size = len(data)
         count = len(request)

@@ -72,7 +72,7 @@ class Pairs(list[tuple[Reply, Reply]]):
 
 @mypyc_attr(native_class=False)
 class ByKey(list[tuple[Reply, Reply]]):
-    """What was read from each key: an array of arrays of two in RESP2, a map in RESP3."""
+    """Replies by key: an array of arrays of two in RESP2, a map in RESP3."""
 
 
 @mypyc_attr(native_class=False)

@@ -1,4 +1,4 @@
-"""How many changes of keys are durable, and since when."""
+"""The number of durable key changes, and the time of the last sync."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Saves:
 
     def __init__(self) -> None:
         self.time = int(time.time())
-        """When the last sync ended, or the server started: seconds since 1970."""
+        """The time at which the last sync ended, or the server started: seconds since 1970."""
         self.written = 0
         """Changes that are in the log."""
         self.durable = 0
-        """How many of them a sync has made durable."""
+        """The number of changes that a sync has made durable."""
 
     def end(self, written: int) -> None:
-        """A sync has ended that began when ``written`` changes were in the log."""
+        """Note the end of a sync that began when ``written`` changes were in the log."""
         self.time = int(time.time())
         self.durable = max(self.durable, written)

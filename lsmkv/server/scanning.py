@@ -1,4 +1,4 @@
-"""What the SCAN commands share: their options, and the walk over a key's elements."""
+"""Options and walks shared by the SCAN commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ScanOptions(NamedTuple):
 
     @property
     def matches(self) -> Callable[[bytes], bool]:
-        """Whether a key or element is wanted."""
+        """A predicate that is true of the keys or elements to return."""
         return matcher(self.pattern)
 
 

@@ -1,4 +1,4 @@
-"""Which scripts run, and where: the option ``--scripts``."""
+"""The choice of scripts that run, and where: the option ``--scripts``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHA: Final = re.compile(r"[0-9a-fA-F]{40}")
 
 
 class ScriptChoice(NamedTuple):
-    """Which scripts run, and where."""
+    """The choice of scripts that run, and where."""
 
     name: str
     """``inline``, ``process``, ``off``, or ``list``."""
@@ -44,7 +44,7 @@ INLINE: Final = ScriptChoice("inline")
 
 
 def is_local(host: str | None) -> bool:
-    """Whether only this machine reaches an address, or there is none.
+    """True if an address is reachable only from this machine, or there is none.
 
     >>> is_local("127.0.0.1"), is_local("::1"), is_local("0.0.0.0"), is_local("example.org")
     (True, True, False, False)

@@ -36,10 +36,10 @@ DEFAULT_PORT = 6379
 WRITE_BUFFER_SIZE = 32 * 2**20
 CACHE_SIZE = 16 * 2**20
 """Memory for the memtable and the block cache, in bytes, if no size is given.  Larger memtables
-mean less compaction.  The system caches files, too, and a server of several GB is to take less than
+mean less compaction.  The system also caches files, and a server of several GB is to take less than
 200 MB."""
 _TLS_SECONDS = 10.0
-"""How long a client may take to begin TLS, or to end it."""
+"""The seconds that a client may take to begin TLS, or to end it."""
 _log = logging.getLogger("lsmkv.server")
 
 

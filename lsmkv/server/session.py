@@ -33,7 +33,7 @@ from lsmkv.server.users import Users
 
 
 class Service(ABC):
-    """What all sessions share: the store, the clients, the counters.
+    """State shared by all sessions: the store, the clients, the counters.
 
     :class:`Engine` runs the commands.
     """
@@ -75,12 +75,11 @@ class Service(ABC):
         self.bytes_in = 0
         self.bytes_out = 0
         self.failure = ""
-        """Why the last tick could not be written; empty after a success."""
+        """The reason for which the last tick could not be written; empty after a success."""
         self.executing = False
-        """Whether a transaction that writes is running: if it fails, its messages are not sent."""
+        """True while a transaction that writes runs: its messages are not sent if it fails."""
         self.full = False
-        """Whether commands that make the store grow are refused: it takes more than ``max-disk``.
-        """
+        """True while commands that make the store grow are refused: it exceeds ``max-disk``."""
         self.busy: Evaluation | None = None
         """The script that runs in a thread.  Until it ends no command runs, and no tick is written.
         """
@@ -113,13 +112,13 @@ class Service(ABC):
         self.executing = executing
 
     def apply_rights(self) -> None:
-        """After a change of users: apply it to their sessions."""
+        """Apply a change of users to their sessions."""
         for session in self.sessions.values():
             session.apply_rights()
 
     @abstractmethod
     def touch(self, session: Session) -> None:
-        """The session has output again, after it had none."""
+        """Note that the session has output again."""
 
     @abstractmethod
     def fail(self, what: str, error: BaseException) -> None:
@@ -128,11 +127,11 @@ class Service(ABC):
     @property
     @abstractmethod
     def syncing(self) -> bool:
-        """Whether replies wait for a sync."""
+        """True if replies wait for a sync."""
 
     @abstractmethod
     def pause_clients(self, seconds: float, everything: bool) -> None:
-        """Let requests wait: all, or those that write."""
+        """Delay requests: all, or those that write."""
 
     @abstractmethod
     def end_pause(self) -> None:
@@ -160,7 +159,7 @@ class Service(ABC):
         """Find the command that a request names."""
 
     def is_busy(self) -> bool:
-        """Whether a script runs in a thread.
+        """True if a script runs in a thread.
 
         For code that asks before and after a call: type checkers take :attr:`busy` for unchanged,
         and so would compiled code.
@@ -169,15 +168,15 @@ class Service(ABC):
 
     @abstractmethod
     def begin_busy(self, evaluation: Evaluation) -> None:
-        """A script goes on in a thread."""
+        """Note that a script continues in a thread."""
 
     @abstractmethod
     def end_busy(self, evaluation: Evaluation, reply: Reply) -> None:
-        """A script in a thread has ended: answer it, and go on."""
+        """Answer a script that has ended in a thread, and continue."""
 
     @abstractmethod
     def release_held_back(self) -> None:
-        """Let the clients go on whose requests wait for the end of a script."""
+        """Resume the clients whose requests wait for the end of a script."""
 
     @abstractmethod
     def show(self, session: Session, found: Command, request: list[bytes]) -> None:
@@ -206,14 +205,14 @@ class Scripts(ABC):
     def evaluate(self, evaluation: Evaluation) -> Reply:
         """Compile a script, keep its source, and run it unless it is only loaded.
 
-        Returns its reply, or ``NO_REPLY`` if it goes on in a thread.  Raises
+        Returns its reply, or ``NO_REPLY`` if it continues in a thread.  Raises
         :class:`CommandError` for an invalid script.
         """
 
     @abstractmethod
     def kill(self, function: bool = False) -> None:
-        """End the script, or the function, that runs.  Raises :class:`CommandError` if that cannot
-        be."""
+        """End the script, or the function, that runs.  Raises :class:`CommandError` if that is
+        impossible."""
 
     @abstractmethod
     def forget(self) -> None:
@@ -226,7 +225,7 @@ class Scripts(ABC):
 
     @property
     def pid(self) -> int:
-        """The process id of the interpreter, if it is not the server's; otherwise 0."""
+        """The process id of the interpreter if it runs in a separate process; otherwise 0."""
         return 0
 
 
@@ -260,7 +259,7 @@ class Session:
         self.user = service.users.default
         self.authenticated = self.user.open
         self.limited = False
-        """Whether it must authenticate first, or its user may not do everything."""
+        """True if it must authenticate first, or its user may not do everything."""
         self.apply_rights()
         self.created = time.monotonic()
         self.last_active = self.created
@@ -271,24 +270,24 @@ class Session:
         self.queued_size = 0
         """The memory that they take, in bytes."""
         self.refused = False
-        """Whether a command could not be queued.  Then EXEC runs none."""
+        """True if a command could not be queued.  Then EXEC runs none."""
         self.running = False
-        """Whether EXEC is running them.  Then no command blocks."""
+        """True while EXEC runs them.  Then no command blocks."""
         self.of_scripts = False
-        """Whether the commands of scripts come from it."""
+        """True if it runs the commands of scripts."""
         self.watching: set[tuple[int, bytes]] = set()
         self.changed = False
-        """Whether a key that it watches has changed."""
+        """True if a key that it watches has changed."""
         self.subscriptions: list[set[bytes]] = [set(), set(), set()]
         """The names of channels, patterns and shard channels: see ``pubsub.py``."""
         self.monitoring = False
         self.wait: Wait | None = None
-        """What it waits for, while it is blocked."""
+        """The wait that blocks it, if any."""
         self.postponed = False
-        """Whether its request waits for the end of a pause, for a key or for its string to be
+        """True while its request waits for the end of a pause, for a key or for its string to be
         written, or runs in a thread."""
         self.evaluating = False
-        """Whether its script runs in a thread."""
+        """True while its script runs in a thread."""
         self.after_script: Callable[[], None] = _nothing
         """Continues its transaction when that script has ended."""
         self.silent = False
@@ -298,20 +297,20 @@ class Session:
         self.no_evict = False
         """CLIENT NO-EVICT, shown by CLIENT LIST.  No client is ever evicted."""
         self.closing = False
-        """Whether to close its connection once its replies are sent."""
+        """True if its connection is closed once its replies are sent."""
         self.gone = False
-        """Whether its connection is lost or cut.  Then nothing is sent any more."""
+        """True if its connection is lost or cut.  Nothing more is sent."""
         self.out: list[bytes] = []
         """Replies and pushes of this tick."""
         self.out_size = 0
         self.unwritten: list[int] = []
-        """Which of them answer commands that write in this tick."""
+        """The indexes in ``out`` of replies to commands that write in this tick."""
         self.rereads: list[Reread] = []
         """Reads that have seen what the tick writes."""
         self.transactional: list[int] = []
-        """Which of ``out`` are sent only if a transaction is written: its messages and replies."""
+        """The indexes in ``out`` of output that is sent only if a transaction is written."""
         self.held = 0
-        """How many batches of its replies wait for a sync."""
+        """The number of batches of its replies that wait for a sync."""
         self.held_size = 0
         """Their bytes."""
         self.on_unblocked: Callable[[], None] = _nothing
@@ -319,7 +318,7 @@ class Session:
         self.send: Callable[[bytes], None] = _drop
         """Passes bytes to the connection."""
         self.disconnect: Callable[[], None] = _nothing
-        """Closes the connection at once."""
+        """Closes the connection immediately."""
         self.hang_up: Callable[[], None] = _nothing
         """Closes the connection once everything is sent."""
         self.descriptor = -1
@@ -397,7 +396,7 @@ class Session:
         self.disconnect()
 
     def leave(self) -> None:
-        """Its connection is lost: drop the references in both directions."""
+        """Drop the references in both directions, once its connection is lost."""
         self.closing = self.gone = True
         self.forget_output()
         self.send = _drop
@@ -444,11 +443,11 @@ class Session:
         self.apply_rights()
 
     def apply_rights(self) -> None:
-        """After a change of its user: apply it."""
+        """Apply a change of its user."""
         self.limited = self.must_authenticate or not self.user.unlimited
 
     def reads_all_keys(self, request: list[bytes]) -> bool:
-        """Whether a request of its user may read any key, also those that it does not name."""
+        """True if a request of its user may read any key, including those that it does not name."""
         if not self.limited:
             return True
         found = self.service.command_of(request)
@@ -456,12 +455,12 @@ class Session:
 
     @property
     def must_authenticate(self) -> bool:
-        """Whether only commands such as AUTH run."""
+        """True if only commands such as AUTH run."""
         return not self.authenticated and not self.service.users.default.open
 
     @property
     def restricted(self) -> bool:
-        """Whether some commands do not run at once: before AUTH, for a user that may not do
+        """True if some commands do not run immediately: before AUTH, for a user that may not do
         everything, in a transaction, or while subscribed."""
         return self.queued is not None or self.limited or self.subscribed or self.monitoring
 
@@ -470,11 +469,11 @@ class Session:
         return any(self.subscriptions)
 
     def mark_changed(self) -> None:
-        """A key that it watches has changed."""
+        """Note that a key that it watches has changed."""
         self.changed = True
 
     def unwatch(self) -> None:
-        """Watch no key any more."""
+        """Stop watching keys."""
         for place in self.watching:
             calls = self.space.watched.get(place)
             if calls is not None:
@@ -485,7 +484,7 @@ class Session:
         self.changed = False
 
     def leave_transaction(self) -> None:
-        """Forget the queued commands, and watch no key any more."""
+        """Forget the queued commands, and stop watching keys."""
         self.queued = None
         self.queued_size = 0
         self.refused = False
@@ -519,29 +518,29 @@ class Evaluation:
         self.registers = function == b""
         """FUNCTION LOAD: a library runs, to register its functions."""
         self.name = (function or script.sha).decode()
-        """How errors name it: a function's name, or the SHA-1 of a script."""
+        """Its name in errors: a function's name, or the SHA-1 of a script."""
         self.started = time.perf_counter()
         self.deadline = math.inf
-        """When the attempt in the loop ends."""
+        """The time at which the attempt in the loop ends."""
         self.late = False
-        """Whether it was stopped because of that."""
+        """True if it was stopped at its deadline."""
         self.wrote = False
-        """Whether it has run a command that writes."""
+        """True if it has run a command that writes."""
         self.killed = False
         """SCRIPT KILL, or the server ends."""
         self.abandoned = False
-        """Whether the server ends: then nothing of it is written."""
+        """True if the server is stopping; nothing of it is written."""
         self.in_thread = False
         self.compiled = False
-        """Whether its process has compiled it, which comes before all else that it does."""
+        """True if its process has compiled it, which precedes everything else that it does."""
         self.undone = False
-        """Whether what it wrote was undone: it was killed, or its process has ended."""
+        """True if its writes were undone: it was killed, or its process has ended."""
         self.ready = 0
-        """How many keys that clients await had changed before it."""
+        """The number of keys awaited by clients that had changed before it."""
         self.over_limit = False
-        """Whether it has taken longer than ``lua-time-limit``."""
+        """True if it has taken longer than ``lua-time-limit``."""
         self.lines: list[tuple[int, bytes]] = []
-        """What it has logged in the loop's thread."""
+        """Lines that it logged in the loop's thread."""
         self.shown: list[tuple[Command, list[bytes]]] = []
         """Its commands, for clients that monitor."""
 

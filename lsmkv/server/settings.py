@@ -42,7 +42,7 @@ class _Number(NamedTuple):
     least: int
     most: int
     in_bytes: bool = False
-    """Whether it may have a unit, such as mb."""
+    """True if it may have a unit, such as mb."""
 
 
 _NUMBERS = {
@@ -88,10 +88,10 @@ class Settings:
     acl_file: str = ""
     """The file of users: CONFIG's ``aclfile``; empty for none."""
     protected_mode: bool = True
-    """Whether to serve only clients on this machine while there is no password."""
+    """True to serve only clients on this machine while there is no password."""
     maxclients: int = 10_000
     most_clients: Callable[[int], int] = int
-    """How many of this many clients the process has descriptors for."""
+    """Return the number of clients, at most this many, that the file descriptors allow."""
     timeout: int = 0
     """Seconds without a request after which a client is disconnected; 0: never."""
     tcp_keepalive: int = 300
@@ -99,9 +99,9 @@ class Settings:
     max_disk: int = 0
     """Bytes that the store may take on disk; 0: no limit."""
     eviction: str = "noeviction"
-    """Which keys are removed beyond that: CONFIG's ``maxmemory-policy``."""
+    """The choice of keys to remove beyond that: CONFIG's ``maxmemory-policy``."""
     samples: int = 5
-    """One of so many keys is evicted: CONFIG's ``maxmemory-samples``."""
+    """The number of keys of which one is evicted: CONFIG's ``maxmemory-samples``."""
     max_bulk: int = 512 * 2**20
     """Bytes of the longest argument: CONFIG's ``proto-max-bulk-len``."""
     query_buffer_limit: int = 2**30
@@ -118,10 +118,10 @@ class Settings:
     script_memory: int = 256 * 2**20
     """Bytes that a script may have in Lua: CONFIG's ``script-max-memory``."""
     script_time: int = 10_000
-    """Milliseconds after which a script in a process of its own is ended, and undone: CONFIG's
+    """Milliseconds after which a script in a separate process is ended, and undone: CONFIG's
     ``script-max-time``; 0: never."""
     scripts: ScriptChoice = INLINE
-    """Which scripts run, and where."""
+    """The choice of scripts that run, and where."""
     events: str = ""
     """The classes of keyspace notifications: CONFIG's ``notify-keyspace-events``."""
     slowlog_slower_than: int = 10_000

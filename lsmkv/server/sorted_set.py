@@ -27,7 +27,7 @@ from lsmkv.server.records import Records
 
 _TIGHTEN_AFTER = 64
 _FEW = 64
-"""A count of up to so many members takes no look at their ranks."""
+"""Members up to which a count does not look at ranks."""
 _NEGATIVE_ZERO = b"-"
 
 Scored = tuple[bytes, float]
@@ -74,7 +74,7 @@ class SortedSet:
         self._tighten()
 
     def remove(self, member: bytes, score: float) -> None:
-        """Remove a member, which has this score."""
+        """Remove a member with this score."""
         self.records.delete(self._members + member)
         self._remove_place(ordered_score(score) + member)
         self.entry.size -= 1
@@ -141,7 +141,7 @@ class SortedSet:
         return found[::-1] if reverse else found
 
     def rank(self, member: bytes) -> int | None:
-        """How many members come before this one.
+        """The number of members before this one.
 
         O(the distance from the nearer end), or a block at most where the order is cut into blocks.
         """
@@ -149,7 +149,7 @@ class SortedSet:
         return None if score is None else self._rank_of(place_of(score, member))
 
     def count(self, start: bytes = b"", stop: bytes | None = None) -> int:
-        """How many members stand from one place up to another.
+        """The number of members from one place up to another.
 
         As :meth:`rank` for each of the places, but O(their number) if that is less.
         """
@@ -196,7 +196,7 @@ class SortedSet:
         return (self.entry.size if blocks is None else blocks.counts[blocks.at(place)]) // 2
 
     def _rank_of(self, place: bytes | None) -> int:
-        """How many members stand before a place, or in all."""
+        """The number of members before a place, or of all if it is None."""
         if place is None:
             return self.entry.size
         blocks = self._ranks.get(self.entry.version) or Blocks(self.entry.size)
@@ -249,7 +249,7 @@ class _Walk:
         self.cuts: list[Cut] = []
 
     def step(self) -> bool:
-        """Go on to the next member.  Returns whether there is one."""
+        """Move to the next member.  Returns whether there is one."""
         place = next(self._places, None)
         if place is None:
             return False

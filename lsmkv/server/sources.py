@@ -37,11 +37,11 @@ class Script:
         """40 hexadecimal digits."""
         self.source = source
         self.only_reads = False
-        """Whether its first line says ``flags=no-writes``."""
+        """True if its first line says ``flags=no-writes``."""
 
     @property
     def body(self) -> bytes:
-        """What is compiled: the source without ``#!lua``, and with the same numbers of lines."""
+        """The compiled text: the source without ``#!lua``, and with the same line numbers."""
         if not self.source.startswith(b"#!"):
             return self.source
         return b"\n" + self.source.partition(b"\n")[2]
@@ -122,11 +122,11 @@ class Sources:
         return script
 
     def has(self, script: Script) -> bool:
-        """Whether a script is known."""
+        """True if a script is known."""
         return script.sha in self._scripts
 
     def add(self, script: Script, loaded: bool) -> None:
-        """Keep a script that compiles.  A store that takes no writes does not have it then."""
+        """Keep a script that compiles.  A store that takes no writes does not store it."""
         sha, space = script.sha, self._space
         self._scripts[sha] = script
         if len(self._scripts) > _MOST_IN_MEMORY:

@@ -3,7 +3,7 @@
 To write a string of hundreds of megabytes takes seconds.  So its chunks are written first, some in
 each tick, under a version that no key has: of an argument of ``SET`` and similar commands, and of a
 string that a release without chunks has stored whole, once a command changes a part of it.  The
-client of the command waits, and all others go on.  Then the command runs, and finds the chunks.
+client of the command waits; all others continue.  Then the command runs, and finds the chunks.
 
 A record with the version is written before the first chunk and deleted with the command's own
 writes.  If the server is killed in between, the chunks are swept when it starts again.
@@ -24,9 +24,9 @@ _STEP: Final = 1 << 20
 _PAUSE: Final = 0.01
 """Seconds until it is tried again while a script runs, or the store would let writes wait."""
 _MOST_PAUSES: Final = 500
-"""After so many, one after the other, a step is written though the store lets it wait."""
+"""Consecutive pauses after which a step is written though the store delays it."""
 _PATIENCE: Final = 1000
-"""So many times a server that ends waits for 10 ms."""
+"""The number of times that a server that stops waits for 10 ms."""
 
 
 class _Job:
@@ -40,16 +40,16 @@ class _Job:
         """The entry of a key that has the string already; None for an argument."""
         self.database: Database = session.database
         self.entry = Entry(STRING)
-        """What has its chunks."""
+        """The entry that owns its chunks."""
         self.at = 0
         """Bytes that are written."""
         self.pauses = 0
-        """How many pauses were made since the last step."""
+        """The number of pauses since the last step."""
         self.changed = False
-        """Whether the key was changed meanwhile."""
+        """True if the key was changed since the job began."""
 
     def note_change(self) -> None:
-        """The key is changed."""
+        """Note that the key was changed."""
         self.changed = True
 
 
@@ -62,13 +62,12 @@ class Staging:
         self.step = _STEP
         """Bytes that are written in one tick."""
         self.resuming = False
-        """Whether a command runs for which this has written a string."""
+        """True while a command runs whose string this has written."""
 
     def begin(
         self, session: Session, request: list[bytes], value: bytes, old: Entry | None
     ) -> bool:
-        """Write a string, then run the request.  Returns False if there is no loop that could go
-        on."""
+        """Write a string, then run the request.  Returns False if no loop could continue."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -110,7 +109,7 @@ class Staging:
             service.schedule(lambda: self._step(job))
 
     def _fail(self, job: _Job) -> None:
-        """The store takes no writes: refuse the command."""
+        """Refuse the command of a job: the store takes no writes."""
         self._forget(job)
         self._discard(job)
         reason = f"MISCONF Errors writing to the log of the store: {self._service.failure}"
@@ -118,7 +117,7 @@ class Staging:
         job.session.on_unblocked()
 
     def _forget(self, job: _Job) -> None:
-        """Let the client go on."""
+        """Forget a job, and resume its client."""
         self._jobs.discard(job)
         job.session.postponed = False
         if job.old is not None and not job.changed:
@@ -134,7 +133,7 @@ class Staging:
         self._service.space.keep()
 
     def _finish(self, job: _Job) -> None:
-        """All is written: run the command."""
+        """Run the command of a job whose chunks are all written."""
         service, space, session = self._service, self._service.space, job.session
         self._forget(job)
         if not session.gone:

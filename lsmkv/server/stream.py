@@ -109,7 +109,7 @@ class Stream:
         return removed
 
     def _find_first(self) -> None:
-        """The first entry was removed: find the next one.  Deletions are passed over once."""
+        """Find the first entry after a removal.  Deletions are passed over once."""
         if self.entry.size == 0:
             self.first = NO_ID
             return
@@ -134,7 +134,7 @@ class Stream:
         return self._remove_first(self._whole_nodes(surplus, node, limit))
 
     def _whole_nodes(self, surplus: int, node: int, limit: int) -> int:
-        """How many of the first entries fill nodes, of so many that may go."""
+        """Return how many of the first ``surplus`` entries fill whole nodes."""
         if limit and surplus > limit:
             surplus = limit
         if surplus <= 0 or surplus == self.entry.size:
@@ -159,13 +159,13 @@ class Stream:
     # How far a group is
 
     def has_deletions_after(self, id_: bytes) -> bool:
-        """Whether XDEL may have removed entries at or after an id."""
+        """True if XDEL may have removed entries at or after an id."""
         if self.entry.size == 0 or self.deleted == NO_ID or self.first > self.deleted:
             return False
         return id_ <= self.deleted
 
     def entries_up_to(self, id_: bytes) -> int:
-        """How many entries were ever added up to an id; ``UNKNOWN`` in the middle of a stream."""
+        """The number of entries ever added up to an id; ``UNKNOWN`` in the middle of a stream."""
         size = self.entry.size
         if self.added == 0:
             return 0
@@ -203,7 +203,7 @@ def decode_words(record: bytes) -> list[bytes]:
 
 
 def is_entry(record: bytes) -> bool:
-    """Whether bytes are the record of an entry."""
+    """True if bytes are the record of an entry."""
     if len(record) < 4:
         return False
     (count,) = U32.unpack_from(record)

@@ -19,7 +19,7 @@ MAX_U64: Final = (1 << 64) - 1
 _INVALID = "ERR Invalid stream ID specified as stream command argument"
 _LONGEST = 127
 _NUMBER = re.compile(rb"[ \t-\r]*\+?([0-9]+)")
-"""What C's strtoull accepts, except for negative numbers."""
+"""A number as C's strtoull accepts it, except for negative ones."""
 
 
 def to_id(milliseconds: int, sequence: int) -> bytes:

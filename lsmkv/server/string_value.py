@@ -1,4 +1,4 @@
-"""The value of a string: whole in its key's record, or in chunks under keys of their own.
+"""The value of a string: whole in its key's record, or in chunks under their own keys.
 
 A string of up to ``LONGEST_WHOLE`` bytes that was never longer is whole.  A longer one is in chunks
 of ``CHUNK`` bytes, so a command that reads or writes a part of it costs O(that part).  What is
@@ -6,7 +6,7 @@ missing, a chunk or the end of one, is zeros: a string of 512 MiB of which one b
 chunk.
 
 Both sizes were measured.  To read and write a chunk of 16 KiB takes as long as one of 4 KiB, and a
-sixth of what one of 64 KiB takes; a string of 512 MiB is read and written as fast in either.
+sixth of what one of 64 KiB takes; a string of 512 MiB is read and written as fast with both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_WHOLE: Final = 128 << 10
 MOST_AT_ONCE: Final = 4 << 20
 """Bytes of the longest string that is written in one step: see ``staging.py``."""
 _FEW: Final = 4
-"""So many chunks are read by Gets; more, by a scan."""
+"""Chunks up to which Gets read them; more are read by a scan."""
 
 
 class NotStaged(Exception):
@@ -72,7 +72,7 @@ class StringValue:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
-        """What is stored of the bytes from ``start`` up to ``stop``, in order, with its positions.
+        """Yield the stored bytes from ``start`` up to ``stop``, in order, with their positions.
 
         All else up to the end of the string is zeros.
         """
@@ -149,7 +149,7 @@ class StringValue:
 
     @property
     def _end(self) -> int:
-        """No chunk of this number, or a higher one, is there yet."""
+        """The lowest number from which no chunk exists yet."""
         return -(-self.entry.size // self.entry.chunk_size)
 
     def flush(self) -> None:

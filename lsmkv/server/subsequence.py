@@ -6,7 +6,7 @@ row takes four operations on such numbers (Crochemore, Iliopoulos, Pinzon and Re
 stand for the bytes of the shorter string.
 
 Redis goes back from both ends: over a match to both sides, otherwise to the previous byte of the
-first string if that is longer, else to that of the second.  So it goes on in the second string as
+first string if that is longer, else to that of the second.  So it continues in the second string as
 far as the length stays the same, unless a match comes first, and then in the first one to the next
 match: here a step each.
 """
@@ -34,7 +34,7 @@ class CommonSubsequence:
     def __init__(self, a: bytes, b: bytes) -> None:
         self._a, self._b = a, b
         self._by_a = len(a) <= len(b)
-        """Whether the rows stand for the first string."""
+        """True if the rows stand for the first string."""
         self._rows = _rows(a, b) if self._by_a else _rows(b, a)
 
     @property

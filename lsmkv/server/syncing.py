@@ -24,9 +24,9 @@ class _Held:
         self.session = session
         self.parts = session.out.copy()
         self.unwritten = session.unwritten.copy()
-        """Which of them answer writes."""
+        """The indexes in ``out`` of replies to writes."""
         self.transactional = session.transactional.copy()
-        """Which of them depend on the writes of a transaction."""
+        """The indexes in ``out`` of those that depend on a transaction's writes."""
         self.size = session.out_size
         session.held += 1
         session.held_size += self.size
@@ -39,14 +39,14 @@ class _Held:
         return b"".join(self.parts)
 
     def refuse_writes(self, refusal: bytes) -> None:
-        """The sync has failed."""
+        """Replace the replies to writes with an error, after a failed sync."""
         for at in self.unwritten:
             self.parts[at] = refusal
         for at in self.transactional:
             self.parts[at] = b""
 
     def drop(self) -> None:
-        """The connection is gone."""
+        """Drop the output of a lost connection."""
         self.parts.clear()
         self.unwritten.clear()
         self.transactional.clear()
@@ -75,18 +75,18 @@ class Syncs:
         self._fail = fail
         self._saves = saves
         self.needed = False
-        """Whether anything was written since the last sync began."""
+        """True if anything was written since the last sync began."""
         self._held: list[_Held] = []
         self._syncing: asyncio.Future[None] | None = None
 
     @property
     def waited_for(self) -> bool:
-        """Whether output waits for a sync."""
+        """True if output waits for a sync."""
         return bool(self._held)
 
     @property
     def running(self) -> bool:
-        """Whether a sync runs for which output waits."""
+        """True while a sync runs for which output waits."""
         return self._syncing is not None
 
     def hold(self, session: Session) -> None:
@@ -109,7 +109,7 @@ class Syncs:
             self._syncing.add_done_callback(lambda done: self._end(done, count, written))
 
     def _end(self, done: asyncio.Future[None], count: int, written: int) -> None:
-        """Release the replies whose writes are now durable, and sync for the writes since then."""
+        """Release the replies whose writes are now durable, and sync for later writes."""
         self._syncing = None
         error = None if done.cancelled() else done.exception()
         released, self._held = self._held[:count], self._held[count:]

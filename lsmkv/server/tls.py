@@ -23,7 +23,7 @@ class TLS:
     authorities: str = ""
     """The certificates of the authorities that have signed those of clients."""
     clients: AuthClients | None = None
-    """Whether clients must have a certificate, or may have one; by default they must if
+    """Policy for client certificates: required, optional or none; required by default if
     ``authorities`` are given."""
 
     def __post_init__(self) -> None:
@@ -36,11 +36,11 @@ class TLS:
 
     @property
     def auth_clients(self) -> AuthClients:
-        """Whether clients need a certificate."""
+        """The policy for client certificates: ``yes``, ``optional`` or ``no``."""
         return self.clients or ("yes" if self.authorities else "no")
 
     def context(self) -> ssl.SSLContext:
-        """What asyncio needs.  Raises ``ValueError`` if a file cannot be used, or ``OSError``."""
+        """Return a context for asyncio; ``ValueError`` or ``OSError`` if a file cannot be used."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         self.load(context)

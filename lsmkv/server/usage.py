@@ -1,4 +1,4 @@
-"""Which keys were used recently, or often: what eviction by ``lru`` and ``lfu`` decides by.
+"""The recency or frequency of keys, for eviction by ``lru`` and ``lfu``.
 
 Only keys that were used since the server started are known, and of these at most 100,000.  A key
 that is not known counts as used longest ago, and never.
@@ -10,9 +10,9 @@ from collections import OrderedDict
 from typing import Final
 
 MOST_KEYS: Final = 100_000
-"""Keys that are known at once.  One takes about 200 bytes."""
+"""The most keys that are known.  One takes about 200 bytes."""
 _HALVED_EVERY: Final = 10 * MOST_KEYS
-"""After so many uses of keys all frequencies are halved."""
+"""Uses of keys after which all frequencies are halved."""
 
 
 class Usage:
@@ -22,11 +22,11 @@ class Usage:
         self._by_frequency = by_frequency
         self._most = most
         self._scores: OrderedDict[bytes, int] = OrderedDict()
-        """When each key was used last, or how often; last used last."""
+        """The last use, or the frequency, of each key; last used last."""
         self._uses = 0
 
     def note(self, name: bytes) -> None:
-        """A key is used.  O(1)."""
+        """Note the use of a key.  O(1)."""
         self._uses = uses = self._uses + 1
         scores = self._scores
         if self._by_frequency:
@@ -47,7 +47,7 @@ class Usage:
                 del self._scores[name]
 
     def forget(self, name: bytes) -> None:
-        """A key is gone."""
+        """Forget a removed key."""
         self._scores.pop(name, None)
 
     def quantile(self, part: float) -> int:

@@ -110,7 +110,7 @@ def check_component(which: str, text: str) -> None:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a name is not empty and printable."""
+    """True if a name is not empty and printable."""
     return text != "" and text.isprintable()
 
 

@@ -38,7 +38,7 @@ class ShardExplanation:
 
     @property
     def found(self) -> bool:
-        """Whether the key exists."""
+        """True if the key exists."""
         return self.steps is not None and self.steps.found
 
     @property

@@ -1,7 +1,8 @@
 """The files of a shard in the object store, fetched whole and checked, for verification.
 
 A reader fetches ranges of a shard, some of them from META.  A :class:`FetchedShard` is a directory
-in which every file is a whole object.  It is compared with all that the version and META say of it.
+in which every file is a whole object.  It is compared with all that the version and META state of
+it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class FetchedShard(Directory):
         """
         self.path = objects.url_of(entry.path)
         self.flaws: list[Flaw] = []
-        """The objects that differ from what the version or META says."""
+        """The objects that differ from the statements of the version or META."""
         self.seen: set[str] = set()
         """The objects that have been fetched."""
         self._objects = objects
@@ -118,7 +119,9 @@ class FetchedShard(Directory):
         """Check that META repeats the bytes of a file."""
         if file.size != len(data):
             self._note(
-                META, 0, f"it states {file.size} bytes for {file.name}, which has {len(data)}"
+                META,
+                0,
+                f"it states {file.size} bytes for {file.name}, whose size is {len(data)}",
             )
         for piece in file.pieces:
             if data[piece.offset : piece.offset + len(piece.data)] != piece.data:

@@ -63,7 +63,7 @@ class ShardIterator(Generic[Entry_co]):
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed."""
+        """True once it is closed."""
         return self._shards is None
 
     def __iter__(self) -> Self:
@@ -71,7 +71,7 @@ class ShardIterator(Generic[Entry_co]):
         return self
 
     def __next__(self) -> Entry_co:
-        """The next entry, in the iterator's direction: ``(key, value)``, or the part asked for."""
+        """The next entry, in the iterator's direction: ``(key, value)``, or the requested part."""
         while True:
             inner = self._current()
             if inner is None or self._left == 0:

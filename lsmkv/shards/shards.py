@@ -229,7 +229,7 @@ class Shards:
         return [values[key] for key in user_keys]
 
     def __contains__(self, key: object) -> bool:
-        """Whether ``key`` exists.  Costs what a Get costs."""
+        """True if ``key`` exists.  Costs what a Get costs."""
         return self.get(as_bytes(key, "key")) is not None
 
     def may_contain(self, key: BytesLike) -> bool:
@@ -290,7 +290,7 @@ class Shards:
         return self.iterator()
 
     def explain(self, key: BytesLike) -> ShardExplanation:
-        """How a Get of ``key`` works, and how many requests filters and caches save it."""
+        """Explain a Get of ``key``, and the number of requests that filters and caches save."""
         user_key = as_bytes(key, "key")
         shards = self._open()
         index = shards.index_for(user_key)
@@ -339,7 +339,7 @@ class Shards:
                     return False
                 taken = self._open_version(document, before.opened())
                 with self._lock:
-                    self._open()  # unless it was closed meanwhile
+                    self._open()  # unless it was closed in between
                     self._shards = taken
                 return True
         except OSError as error:
@@ -354,7 +354,7 @@ class Shards:
         self._open_several(shards, range(len(shards)))
 
     def stats(self) -> ShardsStats:
-        """What was read and saved: see :class:`ShardsStats`."""
+        """Counts of reads and of saved requests: see :class:`ShardsStats`."""
         shards = self._open()
         opened = [shard.db.stats() for shard in shards.opened().values()]
         counts = self._store().counters.snapshot()
@@ -398,7 +398,7 @@ class Shards:
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed."""
+        """True once it is closed."""
         return self._shards is None
 
     def __enter__(self) -> Self:
@@ -452,7 +452,7 @@ class Shards:
             with self._lock:
                 self._every.add(shard)
                 closed = self._shards is None
-            if closed:  # meanwhile
+            if closed:  # in between
                 shard.close()
                 raise ClosedError("the shards are closed")
             return shard
@@ -466,13 +466,13 @@ class Shards:
             self._at_once(shards.shard, wanted[first : first + _OPENED_AT_ONCE])
 
     def _at_once(self, call: Callable[[S], T], items: Sequence[S]) -> list[T]:
-        """The call's results for the items, in order, with many calls under way at once."""
+        """The call's results for the items, in order, with many concurrent calls."""
         if len(items) < 2:
             return [call(item) for item in items]
         pool = self._pool()
         try:
             results = pool.map(call, items)
-        except RuntimeError:  # no call is accepted any more: it was closed
+        except RuntimeError:  # no more calls are accepted: it was closed
             self._check_open()
             raise
         return list(results)

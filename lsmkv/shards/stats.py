@@ -14,7 +14,7 @@ from lsmkv.shards.version import VersionDocument
 
 
 class CacheCounts(NamedTuple):
-    """What the cache on disk did for this reader."""
+    """The use of the cache on disk by this reader."""
 
     hits: int
     """Pages found in it; each saved a request or a part of one."""
@@ -27,7 +27,7 @@ class CacheCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class ShardsStats:
-    """What a reader of shards has read since it was opened, and what it saved.
+    """The reads of a reader of shards since it was opened, and the requests it saved.
 
     ``str()`` is a short table, ``to_dict()`` is plain data.  ``Shards.stats`` makes one, and states
     errors and cost.  The engine's counters do not include shards that a refresh has closed.
@@ -46,7 +46,7 @@ class ShardsStats:
     shards: int
     shards_open: int
     pairs: int
-    """The number of shards of the version."""
+    """The number of pairs of the version."""
     bytes: int
     """The bytes of the version's files."""
     gets: int

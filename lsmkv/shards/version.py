@@ -105,11 +105,11 @@ class VersionDocument(NamedTuple):
     number: int
     """From 1."""
     nonce: str
-    """Random hexadecimal digits: they tell a publisher's own document from another's."""
+    """Random hexadecimal digits that distinguish a publisher's own document from another's."""
     build: str
     """Names the build; plain text without a slash."""
     created: str
-    """When it was published: ISO 8601, in UTC."""
+    """The time of its publication: ISO 8601, in UTC."""
     comparator: str
     """The name of the key order: :data:`COMPARATOR`."""
     filter_policy: str | None

@@ -40,7 +40,7 @@ def read_version(objects: ObjectStore, number: int) -> VersionDocument:
 
 
 def newest_version(objects: ObjectStore) -> VersionDocument:
-    """The current version.  A listing and a request, unless versions are pruned meanwhile.
+    """The current version.  A listing and a request, unless versions are pruned during the call.
 
     Errors as in :func:`read_version`; :class:`~lsmkv.errors.NotFoundError` if nothing is published.
     """

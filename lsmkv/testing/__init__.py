@@ -29,9 +29,9 @@ before the second half was written:
 [(b'anna', b'0')]
 
 :class:`FaultyEnv` makes a chosen call fail, to test that a program reports it and loses nothing.
-:func:`serving` runs a server for Redis clients for as long as a test needs it.
-:func:`simulate` runs several threads under schedules that are drawn from a seed.
-``docs/testing.md`` says what each of them covers.
+:func:`serving` runs a server for Redis clients during a test.  :func:`simulate` runs several
+threads under schedules that are drawn from a seed.  ``docs/testing.md`` says what each of them
+covers.
 """
 
 from __future__ import annotations

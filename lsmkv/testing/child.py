@@ -14,7 +14,7 @@ from lsmkv.testing.primitives import install
 
 
 def main(request: dict[str, Any]) -> Any:
-    """Do what :func:`lsmkv.testing.simulate` asks for."""
+    """Carry out a request of :func:`lsmkv.testing.simulate`."""
     install()
     import_package()
     # What the engine imports late is imported now.  Each run takes place in a copy, which would

@@ -1,5 +1,5 @@
-"""Connections between simulated processes, and waiting for them: what
-``lsmkv.shared.system.sockets`` has.
+"""Connections between simulated processes, and waiting for them: a simulation of
+``lsmkv.shared.system.sockets``.
 
 A connection takes any number of bytes; a message comes in two parts.  Every call is a switch point.
 """
@@ -17,7 +17,7 @@ OWN_FILES.add(__file__)
 
 
 class _Pollable:
-    """What a thread can wait for, alone or with others."""
+    """An object for which a thread can wait, alone or with others."""
 
     _fd = -1
 
@@ -35,16 +35,16 @@ class _Pollable:
 
     @property
     def ready(self) -> bool:
-        """Whether a call returns at once."""
+        """True if a call does not block."""
         raise NotImplementedError
 
     @property
     def events(self) -> int:
-        """What happens here, for those that wait for several."""
+        """The current events, for threads that wait for several objects."""
         return 1
 
     def changed(self) -> None:
-        """Let those continue that wait for it."""
+        """Wake the threads that wait for it."""
         scheduler = self.process.system.scheduler
         scheduler.wake_waiting_for(self)
         for poll in self.pollers:
@@ -57,7 +57,7 @@ class _Pollable:
             self.end()
 
     def end(self) -> None:
-        """What the system does when it is closed."""
+        """Release its descriptor, as the system does on close."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             self.process.forget(fd)
@@ -104,13 +104,13 @@ class _Socket(_Pollable):
         self.passed: list[Any] = []
         """The memory whose descriptors came with what was received."""
         self.gone = False
-        """Whether it was closed."""
+        """True once it was closed."""
         self.ended = False
-        """Whether nothing more comes."""
+        """True if no more data will come."""
         self.reset = False
-        """Whether the other end has gone without reading everything."""
+        """True if the other end closed without reading everything."""
         self.refuses = False
-        """Whether the other end may send nothing more."""
+        """True if the other end may send nothing more."""
         self._blocking = blocking
 
     @property
@@ -128,7 +128,7 @@ class _Socket(_Pollable):
         self.send(data[half:], 0)
 
     def send(self, data: bytes, _flags: int) -> int:
-        """Send everything at once."""
+        """Send everything in one part."""
         self._at("sends")
         other = self.other
         if other.gone or other.refuses:
@@ -138,7 +138,7 @@ class _Socket(_Pollable):
         return len(data)
 
     def recv(self, most: int) -> bytes:
-        """What has come, at most so many bytes; none at the end."""
+        """Receive at most this many bytes; none at the end."""
         self._at("receives")
         while not self.received:
             if self.reset:
@@ -161,7 +161,7 @@ class _Socket(_Pollable):
         return len(data)
 
     def hung_up(self) -> None:
-        """The other end was closed."""
+        """True if the other end was closed."""
         self.ended = True
         self.changed()
 
@@ -170,7 +170,7 @@ class _Socket(_Pollable):
         self.leave()
 
     def leave(self) -> None:
-        """Let the other end know that this one was closed."""
+        """Notify the other end that this one was closed."""
         if not self.gone:
             self.gone = True
             self.other.reset = bool(self.received)
@@ -206,7 +206,7 @@ class _Alarm(_Pollable):
         self.changed()
 
     def quiet(self) -> None:
-        """Be silent."""
+        """Reset the alarm."""
         self.process.at("is quiet")
         self._rings = False
 
@@ -215,7 +215,7 @@ class _ReserveDescriptor:
     """A descriptor, of which there are enough here."""
 
     def renew(self) -> None:
-        """Have it again."""
+        """Take it again."""
 
     def close(self) -> None:
         """Give it up."""
@@ -229,20 +229,21 @@ class _Poll:
         self._registered: dict[int, _Pollable] = {}
 
     def register(self, fd: int, _events: int) -> None:
-        """Wait for it, too."""
+        """Also wait for it."""
         one = self._process.opened(fd)
         self._registered[fd] = one
         one.pollers.append(self)
 
     def unregister(self, fd: int) -> None:
-        """Wait for it no more."""
+        """Stop waiting for it."""
         one = self._registered.pop(fd, None)
         if one is None:
             raise error_of(errno.ENOENT)
         one.pollers.remove(self)
 
     def poll(self, seconds: float = -1.0, most: int = -1) -> list[tuple[int, int]]:
-        """The descriptors that are ready, once there are some; none after so many seconds."""
+        """The descriptors that are ready, once there are some; none after the timeout in
+        seconds."""
         scheduler = self._process.at("polls")
         while True:
             ready = [(fd, one.events) for fd, one in self._registered.items() if one.ready]
@@ -252,13 +253,13 @@ class _Poll:
                 return []
 
     def close(self) -> None:
-        """Wait for nothing more."""
+        """Stop waiting."""
         for fd in list(self._registered):
             self.unregister(fd)
 
 
 class _Polling:
-    """What the module ``select`` has."""
+    """Simulation of the module ``select``."""
 
     EPOLLIN = 1
     EPOLLRDHUP = 2
@@ -278,14 +279,14 @@ class _Ready:
     """Waits for room to send, of which there is enough."""
 
     def register(self, fd: int, _events: int) -> None:
-        """Wait for it, too."""
+        """Also wait for it."""
 
     def poll(self) -> None:
-        """Return at once."""
+        """Return without waiting."""
 
 
 class Sockets:
-    """What :mod:`lsmkv.shared.system.sockets` has."""
+    """Simulation of :mod:`lsmkv.shared.system.sockets`."""
 
     def __init__(self, process: Process, map_memory: Callable[[Any], int]) -> None:
         """``map_memory`` returns a descriptor of memory that another process has passed on."""

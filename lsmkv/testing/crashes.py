@@ -24,7 +24,7 @@ class Violation:
     label: str
     """The label of the state, for ``report.recording.state``."""
     moment: str
-    """The time of the crash, in words."""
+    """A description of the crash's time."""
     error: Exception
     """The error of the check."""
 
@@ -44,7 +44,7 @@ class Violation:
 
 @dataclass
 class Report:
-    """What :func:`explore` found.
+    """The result of :func:`explore`.
 
     >>> print(explore(lambda env: None, lambda state: None))
     4 states, 0 violations

@@ -1,10 +1,9 @@
-"""What a power cut leaves: files and directories in memory that know which of their parts are
-durable.
+"""Files and directories in memory, with the parts of them that survive a power cut.
 
 The model is pessimistic on purpose.  Only the file's own ``sync`` makes content durable, and only
-its directory's ``sync`` makes a name durable.  (``create=True`` makes a directory durable at once,
-as the interface promises.)  The fate of the rest is drawn at random from the behaviors of real file
-systems: :class:`NameModel` for names, :class:`Tails` for content.
+its directory's ``sync`` makes a name durable.  (``create=True`` makes a directory durable
+immediately, as the interface promises.)  The fate of the rest is drawn at random from the behaviors
+of real file systems: :class:`NameModel` for names, :class:`Tails` for content.
 
 It leaves out foreign content (a file system that shows another file's old blocks is broken), and
 reordered renames of one file onto itself.
@@ -25,7 +24,7 @@ _PAGE = 4096
 
 
 class NameModel(enum.Enum):
-    """What a power cut leaves of the creations, renames and removals since a directory's last sync.
+    """The creations, renames and removals since a directory's last sync that survive a power cut.
 
     >>> [model.value for model in NameModel]
     ['ordered', 'any subset', 'synced']
@@ -40,8 +39,7 @@ class NameModel(enum.Enum):
 
 
 class Tails(enum.Enum):
-    """What a power cut leaves of what was appended to a file, or stored into it, since its last
-    sync.
+    """The data written to a file since its last sync that survives a power cut.
 
     >>> [tails.value for tails in Tails]
     ['lost', 'torn', 'zeroed', 'holes', 'pages']
@@ -105,11 +103,11 @@ class DurableFile(MemoryFile):
             self._earlier = {}
 
     def doom(self) -> None:
-        """A sync failed: bytes that are not durable now never will be."""
+        """Note a failed sync: bytes that are not durable now never will be."""
         self._doomed = True
 
     def survivor(self, cut: PowerCut) -> DurableFile:
-        """What a power cut leaves: the durable content, and of the rest what ``cut.tails`` allows.
+        """The file after a power cut: its durable content, and the rest as ``cut.tails`` allows.
 
         A truncation that was not synced may have reached the disk or not.
         """
@@ -229,7 +227,7 @@ class DurableFolder(MemoryFolder):
         self._pending = [change for change in self._pending if name not in (change.old, change.new)]
 
     def survivor(self, cut: PowerCut) -> DurableFolder:
-        """What a power cut leaves, all of it durable."""
+        """The folder after a power cut, all of it durable."""
         entries = dict(self._durable)
         for change in self._kept_changes(cut):
             change.apply(entries)

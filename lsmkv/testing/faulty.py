@@ -59,7 +59,7 @@ CALLS = frozenset(
 
 
 class _Fault:
-    """Which calls fail, and how; see :meth:`FaultyEnv.fail_at`."""
+    """The calls that fail, and their errors; see :meth:`FaultyEnv.fail_at`."""
 
     def __init__(
         self, n: int, error: OSError, sticky: bool, short: bool, calls: frozenset[str]
@@ -71,7 +71,7 @@ class _Fault:
         self._calls = calls
 
     def strikes(self, call: str) -> bool:
-        """Whether this call fails.  Called once for every call."""
+        """Count a call and return True if it fails.  Called once for every call."""
         if call not in self._calls:
             return False
         self._left -= 1
@@ -163,7 +163,7 @@ class FaultyEnv(Env):
         """Make the n-th call from now on (the next one is 1) raise ``error`` and do nothing.
 
         ``error`` is ``EIO`` by default; each failing call raises a new ``OSError`` with its
-        ``errno`` and text, which names the file.  ``sticky``: all later calls fail, too.
+        ``errno`` and text, which names the file.  ``sticky``: all later calls also fail.
         ``short``: a failing ``append`` writes the first half of its data.  ``calls``: only these
         (from ``CALLS``) are counted and fail.  A failing ``sync`` makes nothing durable, then or
         later.
@@ -209,7 +209,7 @@ class FaultyEnv(Env):
         *,
         tails: Tails = Tails.LOST,
     ) -> FaultyEnv:
-        """What the disk would contain after a power cut now, as a new file system without locks.
+        """Return the disk after a power cut now, as a new file system without locks.
 
         All choices are drawn from ``rng`` (``random.Random(0)`` by default), so a seed repeats
         them.  This file system does not change.
@@ -219,7 +219,7 @@ class FaultyEnv(Env):
             return self._restarted(self._root.survivor(cut))
 
     def kill(self) -> FaultyEnv:
-        """What the disk contains if the process is killed now: everything that was written.
+        """Return the disk after the process is killed now: everything that was written.
 
         A new file system without locks, all of it durable; this one does not change.
         """

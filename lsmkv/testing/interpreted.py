@@ -73,7 +73,7 @@ class InterpretedChild:
         Costs the start of an interpreter, 0.1 s.
         """
         self._module = module
-        # An empty entry is the working directory, which the child has, too.
+        # An empty entry is the working directory, which the child shares.
         path = [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", _BOOT, _HOME, module, *path],
@@ -93,7 +93,7 @@ class InterpretedChild:
         self.close()
 
     def ask(self, request: object) -> Any:
-        """What ``main(request)`` returns; both are passed on as JSON.
+        """Return the result of ``main(request)``; both are passed on as JSON.
 
         Raises :class:`ChildFailedError` if the child has ended.
         """
@@ -116,7 +116,7 @@ class InterpretedChild:
         self.close()
 
     def close(self) -> int:
-        """Let the child end, which it does after its last answer.  Returns its exit status."""
+        """Wait for the child's end after its last answer.  Returns its exit status."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
@@ -145,7 +145,7 @@ def import_package() -> types.ModuleType:
 
 
 def in_copy(call: Callable[[], object]) -> Any:
-    """In the child: what ``call`` returns in a copy of this process, which ends afterwards.
+    """In the child: return the result of ``call`` in a copy of this process, which ends afterwards.
 
     The result is passed on as JSON.  So calls do not see what earlier ones have left: caches,
     counters, threads that cannot end.  Where a process cannot be copied (Windows), ``call`` runs in
@@ -197,7 +197,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _serve(module: str) -> None:
-    """The child: answer requests, a line each, until there are no more."""
+    """Answer requests in the child, a line each, until there are no more."""
     gc.disable()
     questions, answers = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -19,13 +19,13 @@ class Crash:
 
     after: int
     names: NameModel | None
-    """What a power cut leaves of unsynced names; None if the process is killed."""
+    """The unsynced names that a power cut leaves; None if the process is killed."""
     tails: Tails
     seed: int
 
     @property
     def how(self) -> str:
-        """In two words."""
+        """The kind of crash, in two words."""
         return "killed" if self.names is None else "power cut"
 
     def restart(self, env: FaultyEnv) -> FaultyEnv:
@@ -62,7 +62,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Plan:
-    """What happens in one run."""
+    """The crashes and faults of one run."""
 
     crashes: tuple[Crash, ...] = ()
     fault: Fault | None = None

@@ -2,9 +2,9 @@
 
 :func:`install` is called in a process that has not imported the engine yet (``interpreted.py``).
 The engine itself has no switch points: it takes everything that makes threads wait from
-``lsmkv.engine.util.threads``, ``librt.threading`` and ``time``, and gets the simulated versions
-instead.  A lock is a switch point before it is taken and after it is released.  So is every call of
-a file system in memory, which takes a lock.
+``lsmkv.engine.util.threads``, ``librt.threading`` and ``time``, and gets the simulated versions.  A
+lock is a switch point before it is taken and after it is released.  So is every call of a file
+system in memory, which takes a lock.
 
 Outside a run there is one thread, and nothing waits.
 """
@@ -25,7 +25,7 @@ from lsmkv.testing.scheduler import OWN_FILES, Scheduler, Thread
 
 
 class Current:
-    """What the primitives know: the current run."""
+    """The current run, for the primitives."""
 
     scheduler: Scheduler | None = None
     """The scheduler that simulates everything; None outside runs."""
@@ -40,7 +40,7 @@ class PlainLock:
     """A lock that any thread may release, as ``threading.Lock`` makes it."""
 
     plain = True
-    """Whether a thread other than its holder may release it."""
+    """True if a thread other than its holder may release it."""
 
     def __init__(self) -> None:
         self.holder: Thread | None = None
@@ -87,7 +87,7 @@ class PlainLock:
             scheduler.step("released a lock")
 
     def locked(self) -> bool:
-        """Whether it is taken."""
+        """True if the lock is held."""
         return self._held
 
     def _scheduler(self) -> Scheduler | None:
@@ -143,7 +143,7 @@ class ReentrantLock(PlainLock):
         return self._held and (scheduler is None or self.holder is scheduler.current)
 
     def _at_fork_reinit(self) -> None:
-        """Free it, in a process that a program of the system's has forked."""
+        """Free it, in a process forked by a system program."""
         self._held = False
         self.holder = None
         self._times = 0

@@ -1,7 +1,7 @@
 """The disk of a run as one of its processes has it: directories, ``LOCK``, ``SHARED``, and pages.
 
 Every call is a switch point, and so is every load and store of a word of a page: there another
-process goes on, or this one is killed.
+process continues, or this one is killed.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class _SharedFile(SharedFile):
             self.end()
 
     def end(self) -> None:
-        """What the system does when it is closed."""
+        """Release its descriptor, leases and handle, as the system does on close."""
         fd, self._fd = self._fd, -1
         self.process.forget(fd)
         self.leases.clear()
@@ -275,7 +275,7 @@ class _Mapped:
         self.fd = process.open(self)
 
     def end(self) -> None:
-        """What the system does when it is closed."""
+        """Release its descriptor, as the system does on close."""
         self.process.forget(self.fd)
 
 
@@ -321,7 +321,7 @@ class _Page(SharedPage):
 
 
 class _Pages:
-    """What :mod:`lsmkv.shared.system.shared_page` has."""
+    """Simulation of :mod:`lsmkv.shared.system.shared_page`."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

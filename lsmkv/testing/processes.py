@@ -1,7 +1,7 @@
 """Simulated processes: groups of threads, with what a system keeps for each, that can be killed.
 
-The system does the same for a simulated process that is killed as for a real one: its threads do
-nothing more, its leases and locks end, its connections are closed, and what it wrote stays.
+The system does the same for a simulated process that is killed as for a real one: its threads stop,
+its leases and locks end, its connections are closed, and what it wrote stays.
 
 What a process has of the system is simulated in :mod:`lsmkv.testing.process_env` and
 :mod:`lsmkv.testing.connections`; everything above that is the engine's own code.
@@ -24,7 +24,7 @@ _FIRST_DESCRIPTOR = 3
 
 
 class System:
-    """What is outside of the processes of one life of a run."""
+    """State outside of the processes of one life of a run."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
@@ -36,7 +36,7 @@ class System:
         self.written: dict[tuple[int, str], int] = {}
         """The process ids in the lock files."""
         self.starting: dict[int, Any] = {}
-        """Which directory has the claim to start an owner."""
+        """The claims to start an owner, by directory."""
         self.files: list[MemoryFile] = []
         """Those that processes share, each at the place of its number."""
         self.handles: list[Any] = []
@@ -73,11 +73,11 @@ class Process:
         self.pid = _FIRST_PID + len(system.processes)
         """Its process id."""
         self.name = name or f"process {self.pid}"
-        """What reports call it."""
+        """Its name in reports."""
         self.killed = False
-        """Whether it was killed."""
+        """True if it was killed."""
         self.stopped = False
-        """Whether it is stopped."""
+        """True if it is stopped."""
         system.processes[self.pid] = self
 
     def start(self, function: Callable[..., object], *arguments: Any, name: str = "") -> None:
@@ -108,7 +108,8 @@ class Process:
         self._last_point = self._points + points
 
     def stop(self) -> None:
-        """Stop it, as SIGSTOP does: its threads wait until :meth:`go_on`, whatever becomes free.
+        """Stop it, as SIGSTOP does: its threads wait until :meth:`go_on`, even if what they wait
+        for becomes free.
 
         It keeps all that it has.  One of its own threads continues to its next switch point.
         """
@@ -119,18 +120,18 @@ class Process:
         self._stop_point = self._points + points
 
     def go_on(self) -> None:
-        """Let it continue, as SIGCONT does."""
+        """Continue it, as SIGCONT does."""
         self.stopped = False
 
     @property
     def points(self) -> int:
-        """How many switch points its threads have come to."""
+        """The number of switch points that its threads have reached."""
         return self._points
 
     # What its objects use
 
     def step(self) -> None:
-        """One of its threads is at a switch point."""
+        """Pass a switch point of one of its threads."""
         self._points += 1
         if self._points == self._last_point:
             self.kill()
@@ -138,7 +139,8 @@ class Process:
             self.stop()
 
     def at(self, doing: str) -> Scheduler:
-        """A switch point before a call of the system; ``RuntimeError`` in no thread of its own."""
+        """A switch point before a call of the system; ``RuntimeError`` outside of its own
+        threads."""
         scheduler = self.system.scheduler
         thread = scheduler.current
         if thread is None or thread.group is not self:
@@ -155,7 +157,7 @@ class Process:
         return number
 
     def opened(self, descriptor: int) -> Any:
-        """What has that descriptor; ``OSError`` if nothing has."""
+        """Return the object with that descriptor; ``OSError`` if there is none."""
         try:
             return self._descriptors[descriptor]
         except KeyError:

@@ -42,7 +42,7 @@ class _Change:
     target: str = ""
     linked: int = 0
     folder: bool = False
-    """Whether ``linked`` is a directory."""
+    """True if ``linked`` is a directory."""
 
     def __str__(self) -> str:
         if self.verb in ("append", "store"):
@@ -232,12 +232,12 @@ class CrashState:
         self.label = label
         """The name of this state within its recording: see :meth:`RecordingEnv.state`."""
         self.moment = moment
-        """Before which change of the disk, or within which write, the crash was."""
+        """The change of the disk before which, or the write within which, the crash was."""
         self.names = names
-        """What was left of unsynced names; None if only the process was killed, which leaves
+        """The unsynced names that were left; None if only the process was killed, which leaves
         everything that was written."""
         self.tails = tails
-        """What was left of unsynced content; None as for ``names``."""
+        """The unsynced content that was left; None as for ``names``."""
         self.notes = notes
         """The notes of the run up to the crash, oldest first."""
 
@@ -419,7 +419,8 @@ class RecordingEnv(MemoryEnv):
         return CrashState(env, label, moment, names, tails, self._notes_at(at))
 
     def _killed(self, changes: list[_Change], at: int, part: int) -> CrashState:
-        """The machine keeps running: what was not durable is still not durable."""
+        """The state after a kill: the machine keeps running, so what was not durable still is
+        not."""
         env = RecordingEnv(mapped_logs=self.mapped_logs)
         _Rerun(changes, env.root).advance(at, part)
         env._start = len(env._journal.changes)

@@ -1,11 +1,11 @@
-"""Which thread runs next: a scheduler of real threads of which exactly one runs.
+"""A scheduler of real threads of which exactly one runs.
 
 A simulated thread is a real one with a *baton*, a lock that it waits for.  The running thread calls
 :meth:`Scheduler.step` at its switch points, and :meth:`Scheduler.wait` where it cannot continue.
 Both ask the strategy which thread is next, hand that thread its baton, and wait for their own.  So
 everything that happens depends on the strategy's answers only, not on the machine or the time.
 
-*Time* is simulated, too.  It passes only when no thread can run: then the thread whose wait ends
+*Time* is also simulated.  It passes only when no thread can run: then the thread whose wait ends
 first continues.  If no thread can run and no time-out would change that, the run has found a
 deadlock, or a lost wake-up.
 
@@ -34,18 +34,18 @@ class Unwind(BaseException):
 
 
 class Switch(NamedTuple):
-    """One change from one thread to another, in words."""
+    """A description of a change from one thread to another."""
 
     thread: str
     place: str
     """The file and line that the thread executes next."""
     source: str
-    """That line."""
+    """The text of that line."""
     why: str
-    """What the thread does: a step, a wait, or its end."""
+    """The reason for the switch: a step, a wait, or the thread's end."""
     to: str
     forced: bool
-    """Whether the strategy chose it; otherwise the thread could not continue."""
+    """True if the strategy chose it; otherwise the thread could not continue."""
 
 
 Forced = tuple[int, int, int]
@@ -59,10 +59,10 @@ class Group(Protocol):
     pid: int
     """Its process id."""
     stopped: bool
-    """Whether none of them continues before it goes on."""
+    """True while none of them runs."""
 
     def step(self) -> None:
-        """One of them is at a switch point: the others may be ended now, and it, too."""
+        """Pass a switch point of one of them: the others may be ended now, and this one also."""
         ...
 
 
@@ -74,32 +74,32 @@ class Thread:
         self.name = name
         self.group = group
         self.killed = False
-        """Whether it ends at once, whatever it waits for."""
+        """True if it ends immediately, whatever it waits for."""
         self.baton: Any = _thread.allocate_lock()
         self.baton.acquire()
         self.ident = 0
         """The number that the operating system gave it."""
         self.decisions = 0
-        """How many decisions were made while it ran."""
+        """The number of decisions made while it ran."""
         self.can_run = True
         self.lock: Any = None
         """The lock that it waits for, if any."""
         self.until: float | None = None
-        """When its wait ends, if nothing else ends it."""
+        """The time at which its wait ends, if nothing else ends it."""
         self.only_signals = False
-        """Whether that end serves only to handle signals, so that the wake-up has to come in any
+        """True if that end serves only to handle signals, so that the wake-up has to come in any
         case."""
         self.timed_out = False
         self.unwound = 0
 
     @property
     def is_able(self) -> bool:
-        """Whether it can run now."""
+        """True if it can run now."""
         return self.can_run and not self.is_stopped
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it belongs to a group that is stopped."""
+        """True if it belongs to a group that is stopped."""
         return self.group is not None and self.group.stopped
 
     def __repr__(self) -> str:
@@ -117,7 +117,7 @@ class Strategy(Protocol):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a run was ended early."""
+    """The reason for which a run was ended early."""
 
     kind: str
     """:data:`DEADLOCK`, :data:`LOST_WAKE_UP`, :data:`ENDLESS` or :data:`ERROR`."""
@@ -143,26 +143,26 @@ class Scheduler:
         self.current: Thread | None = None
         """The running thread; None outside lives."""
         self.life = 0
-        """How many lives have ended."""
+        """The number of lives that have ended."""
         self.now = 1_700_000_000.0
         """Simulated seconds."""
         self.steps = 0
         """Switch points so far."""
         self.choices = 0
-        """How often the strategy was asked."""
+        """The number of the strategy's choices."""
         self.unwinding = False
         self.failure: Failure | None = None
         self.forced: list[Forced] = []
         """The decisions so far that were not the usual ones."""
         self.switches: list[Switch] | None = None
-        """The switches in words, if requested."""
+        """Descriptions of the switches, if requested."""
         self.at_step: Callable[[], bool] | None = None
-        """Asked at every switch point whether this life ends here."""
+        """Called at every switch point; True if this life ends here."""
 
     # Lives
 
     def run(self, function: Callable[[], object]) -> None:
-        """One life: run ``function`` as a thread, and return when all threads have ended."""
+        """Run one life: ``function`` as a thread, until all threads have ended."""
         self.unwinding = False
         self._done.acquire()
         first = self.start(function, (), "main")
@@ -217,7 +217,7 @@ class Scheduler:
                 self.wake(thread)
 
     def has_ended(self, thread: Thread) -> bool:
-        """Whether a thread has ended."""
+        """True if a thread has ended."""
         return thread not in self._threads
 
     def _body(
@@ -286,12 +286,12 @@ class Scheduler:
         return not thread.timed_out
 
     def wake(self, thread: Thread) -> None:
-        """Let the thread continue."""
+        """Make the thread able to continue."""
         thread.can_run = True
         thread.until = None
 
     def wake_waiting_for(self, lock: object) -> None:
-        """Let the threads that wait for this continue."""
+        """Wake the threads that wait for this."""
         for thread in self._threads:
             if thread.lock is lock:
                 self.wake(thread)
@@ -316,11 +316,11 @@ class Scheduler:
 
     @property
     def is_ending(self) -> bool:
-        """Whether the running thread has been ended, and unwinds."""
+        """True if the running thread has been ended, and unwinds."""
         return self.current is not None and self._is_over(self.current)
 
     def _is_over(self, thread: Thread) -> bool:
-        """Whether a thread, or the whole life, has been ended."""
+        """True if a thread, or the whole life, has been ended."""
         return self.unwinding or thread.killed
 
     def _unwind(self, thread: Thread) -> None:
@@ -367,7 +367,7 @@ class Scheduler:
         return chosen
 
     def _pass_time(self, thread: Thread) -> list[Thread]:
-        """No thread can run: the one whose wait ends first continues; none after a failure."""
+        """Continue the thread whose wait ends first, since none can run; none after a failure."""
         waiting = [one for one in self._threads if one.until is not None and not one.is_stopped]
         if all(one.only_signals for one in waiting):
             kind = DEADLOCK if self._is_circle() else LOST_WAKE_UP
@@ -381,7 +381,7 @@ class Scheduler:
         return [first]
 
     def _is_circle(self) -> bool:
-        """Whether a thread waits for itself, through others that hold what it waits for."""
+        """True if a thread waits for itself, through others that hold what it waits for."""
         for thread in self._threads:
             seen: list[Thread] = []
             at: Thread | None = thread
@@ -412,7 +412,7 @@ class Scheduler:
         self.switches.append(Switch(thread.name, place, source, doing, chosen.name, forced))
 
     def _standing(self) -> str:
-        """Where every thread is, one line for each."""
+        """Describe the state of every thread, one line for each."""
         frames = sys._current_frames()
         lines = []
         for thread in self._threads:
@@ -438,7 +438,7 @@ def _holder(thread: Thread) -> Thread | None:
 
 
 def _is_ticket(thread: Thread) -> bool:
-    """Whether it waits for a plain lock that it has taken itself and that another thread
+    """True if it waits for a plain lock that it has taken itself and that another thread
     releases."""
     return bool(getattr(thread.lock, "plain", False))
 
@@ -448,7 +448,7 @@ OWN_FILES: set[str] = {__file__}
 
 
 def _place(frame: FrameType | None) -> tuple[str, str]:
-    """File and line of the innermost frame that is not the simulation's, and the line itself."""
+    """File and line of the innermost frame outside the simulation, and the line itself."""
     while frame is not None and frame.f_code.co_filename in OWN_FILES:
         frame = frame.f_back
     if frame is None:

@@ -40,14 +40,14 @@ class SimulatedFailure:
     """``"error"``, which a thread has raised; ``"deadlock"``; ``"lost wake-up"``: no thread can
     run, although none wait for each other; ``"endless"``."""
     text: str
-    """What happened, in several lines."""
+    """A description of the failure, in several lines."""
     events: tuple[str, ...]
     """The crashes of the run, and the call that was made to fail."""
     schedule: tuple[Forced, ...]
     """The forced switches that remain, for ``simulate(..., schedule=...)``: the number of the
     thread that ran, the number of its decision, and the number of the thread that ran next."""
     found: int
-    """How many forced switches there were before the reduction."""
+    """The number of forced switches before the reduction."""
     switches: tuple[Switch, ...]
     """Every change from one thread to another, forced or not."""
 
@@ -93,22 +93,22 @@ class SimulatedFailure:
 
 
 def _cut(text: str, width: int) -> str:
-    """A text of at most so many characters."""
+    """A text of at most ``most`` characters."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 @dataclass(frozen=True)
 class SimulationReport:
-    """What :func:`simulate` found.
+    """The result of :func:`simulate`.
 
     >>> print(SimulationReport(runs=3, steps=120, failure=None))
     3 runs, 120 switch points, 0 failures
     """
 
     runs: int
-    """How many seeds were tried."""
+    """The number of seeds that were tried."""
     steps: int
-    """How many switch points all their runs had."""
+    """The number of switch points in all their runs."""
     failure: SimulatedFailure | None
     """The first failure, which ends the search; None if there was none."""
 
@@ -136,10 +136,11 @@ def simulate(
 ) -> SimulationReport:
     """Run a program of several threads on a disk in memory, under schedules drawn from seeds.
 
-    Exactly one thread runs at a time.  At every *switch point* the seed decides which one goes on:
-    before a lock is taken and after it is released, at every wait, every call of the file system,
-    and with ``lines`` before every line of these modules or packages (``"program"`` is the program
-    itself), which takes longer.  So a seed determines a run, which fails every time or never.
+    Exactly one thread runs at a time.  At every *switch point* the seed decides which one
+    continues: before a lock is taken and after it is released, at every wait, every call of the
+    file system, and with ``lines`` before every line of these modules or packages (``"program"`` is
+    the program itself), which takes longer.  So a seed determines a run, which fails every time or
+    never.
 
     ``program`` takes a :class:`Run`, on whose ``env`` it opens its store.  It is a function at the
     top of a module, which is imported in another process; ``"module:function"``;
@@ -152,7 +153,7 @@ def simulate(
     * ``crashes``: at most this many kills or power cuts, after each of which ``program`` is called
       again; ``faults``: in most runs one call of the file system fails, once or from then on.
     * ``schedule``: the schedule of a failure, to run it again, with the same ``seed`` and options.
-    * ``reduce``: how many runs to spend on a failure, to find the switches that it needs.
+    * ``reduce``: the number of runs to spend on a failure, to find the switches that it needs.
     * ``most_steps``: the number of switch points after which a run counts as endless.
 
     Raises ``ValueError`` or ``TypeError`` for invalid arguments, and
@@ -211,7 +212,7 @@ def simulate(
 
 
 def _named(program: str | Callable[[Any], object]) -> dict[str, str | None]:
-    """How the child finds the program: by a module, by a file, or by its text."""
+    """Describe the program for the child: by a module, by a file, or by its text."""
     named: dict[str, str | None] = {"module": None, "path": None, "text": None, "name": "program"}
     if callable(program):
         name = getattr(program, "__qualname__", "")

@@ -1,4 +1,4 @@
-"""How a simulation chooses the next thread: at random, by priorities, or by a given schedule.
+"""Choice of a simulation's next thread: at random, by priorities, or by a given schedule.
 
 A *forced* switch is a choice other than the usual one, in which a thread runs until it must wait.
 It is identified by the thread that ran, the number of that thread's decision, and the thread that
@@ -29,7 +29,7 @@ class AsForced:
 class RandomWalk:
     """Any thread that can run, each as likely as the others, at a share of the switch points.
 
-    The share is drawn, too.  A mistake that shows if a thread is stopped within a few steps needs
+    The share is also drawn.  A mistake that shows if a thread is stopped within a few steps needs
     many switches; one that shows if others do much while a thread is stopped needs few.
     """
 

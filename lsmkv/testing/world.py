@@ -36,13 +36,13 @@ _OWN = (
     *(__name__, "lsmkv.engine.env.base", "lsmkv.engine.env.memory"),
     *("lsmkv.testing.durable", "lsmkv.testing.faulty"),
 )
-"""Modules that reports do not name: they name the callers instead."""
+"""Modules that reports do not name: they name the callers."""
 _TEXT = "program.py"
 """The file name of a program that is given as text."""
 
 
 class Run:
-    """What a simulated program gets: its disk, its threads, and its random numbers.
+    """The context of a simulated program: its disk, its threads, and its random numbers.
 
     The program is called once for each *life*: first with an empty disk, then with what the last
     crash has left.  A life ends when the program returns or the next crash happens.  Only
@@ -79,7 +79,7 @@ class Run:
         self.life = 0
         """The number of earlier lives."""
         self.crash: str | None = None
-        """How the last one ended: ``"killed"`` or ``"power cut"``; None in the first."""
+        """The end of the last one: ``"killed"`` or ``"power cut"``; None in the first."""
         self.kept: dict[str, Any] = {}
         """Survives crashes: what the program acknowledged, for example, for the checks of later
         lives."""
@@ -98,10 +98,10 @@ class Run:
         """A new process, which has no thread yet.
 
         ``start(function, *arguments, name="")`` starts one.  Its threads open stores on its
-        ``env``, and share them with other processes.  ``kill()`` kills it, and ``kill_after(n)``
-        at the n-th switch point of its threads from now on; ``points`` counts these.  ``killed``
-        says whether that has happened, and ``pid`` is its process id.  ``stop()`` and
-        ``stop_after(n)`` stop it, and ``go_on()`` lets it continue.
+        ``env``, and share them with other processes.  ``kill()`` kills it, and ``kill_after(n)`` at
+        the n-th switch point of its threads from now on; ``points`` counts these.  ``killed`` says
+        whether that has happened, and ``pid`` is its process id.  ``stop()`` and ``stop_after(n)``
+        stop it, and ``go_on()`` continues it.
 
         >>> from lsmkv import DB, SharedDB
         >>> def count(process):
@@ -273,7 +273,7 @@ def _is_over(env: FaultyEnv, crash: Crash) -> Callable[[], bool]:
 
 
 def _alike(result: dict[str, Any]) -> object:
-    """What two equal failures have in common; None for no failure."""
+    """A value that equal failures share; None for no failure."""
     failure = result["failure"]
     return None if failure is None else (failure[0], failure[2])
 
@@ -315,7 +315,7 @@ def _load(request: dict[str, Any]) -> ModuleType:
 
 
 def _files_of(modules: list[str], program: str) -> Callable[[str], bool] | None:
-    """Whether a file is one of these modules, or of the modules in these packages."""
+    """Return a test for files of these modules, or of the modules in these packages."""
     if not modules:
         return None
     wanted: list[str] = []

@@ -100,9 +100,9 @@ _PANELS = {name: group for group, members in GROUPS.items() for name in members}
 
 
 class _Group(TyperGroup):
-    """A group of :data:`GROUPS`: a command is imported when it is asked for.
+    """A group of :data:`GROUPS`: a command is imported when it is looked up.
 
-    ``commands`` is in the order of the help, and holds None for those not asked for yet.
+    ``commands`` is in the order of the help, and holds None for those not yet imported.
     """
 
     def __init__(self, *, commands: Any, **attributes: Any) -> None:

@@ -86,7 +86,7 @@ def refuse_order() -> None:
 
 
 def is_shard_set(where: str) -> bool:
-    """Whether this names a shard set: a URL, or a directory with versions and without a store."""
+    """True for a shard set: a URL, or a directory with versions and without a store."""
     return is_url(where) or is_set_directory(where)
 
 
@@ -129,7 +129,8 @@ def key_bounds(start: str | None, stop: str | None, prefix: str | None, is_hex: 
 
 
 def open_to_read(directory: str) -> lsmkv.DB:
-    """Open a store for reading: takes no lock, writes nothing, and works beside a writer."""
+    """Open a store for reading: takes no lock, writes nothing, and works while a writer has the
+    store open."""
     own: OptionArguments = {"read_only": True}
     return lsmkv.DB(directory, **(order_options() | own))
 
@@ -161,7 +162,7 @@ def open_to_write(
 
 
 def filter_arguments(text: str | None, layout: str | None, prefix: str | None) -> OptionArguments:
-    """The keywords of ``lsmkv.DB`` for filters that were asked for on the command line.
+    """The keywords of ``lsmkv.DB`` for filters that the command line requests.
 
     >>> filter_arguments("bloom64:auto:10", None, ":")
     {'filter_policy': Bloom64Policy(10), 'bloom_filter_bits': 'auto:10', 'prefix_extractor': b':'}

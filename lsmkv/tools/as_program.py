@@ -36,8 +36,8 @@ As = Annotated[
 def texts_of(
     db: lsmkv.DB | Shards, path: str, family: Family | None, is_guessed: bool
 ) -> Texts | None:
-    """How the records of this store are shown: as ``family``, if it is given; or as the program
-    that is recognized, which stderr says, if ``is_guessed``.  None: as they are."""
+    """Return the decoding of this store's records: ``family``'s if given, or, if ``is_guessed``,
+    that of the recognized program, which is reported on stderr.  None: show them as they are."""
     if family is Family.RAW or (family is None and not is_guessed):
         return None
     program = None if isinstance(db, Shards) else program_of(db, path)

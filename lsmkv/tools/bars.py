@@ -44,7 +44,7 @@ class Bars:
 
 
 def can_encode(encoding: str, text: str = EIGHTHS) -> bool:
-    """Whether an encoding has these characters: those of fine bars, if no others are given."""
+    """True if an encoding has these characters; by default those of fine bars."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:

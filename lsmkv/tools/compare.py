@@ -107,7 +107,7 @@ class _Files:
         """Bytes read from each of the two stores, for tables that are not the same file."""
 
     def same(self, a: TableInfo, b: TableInfo) -> bool:
-        """Whether they are the same; False, too, if a writer has just removed one of them."""
+        """True if the files are the same; False also if a writer has just removed one of them."""
         try:
             return self._same(os.path.join(self._a, a.name), os.path.join(self._b, b.name))
         except FileNotFoundError:

@@ -53,7 +53,7 @@ class ConfigFile:
             return file.read()
 
     def options(self) -> dict[str, object]:
-        """What the file says for options of the command that are not given there."""
+        """The file's values for options of the command that are not given there."""
         found: dict[str, object] = {
             _OPTIONS[name]: value for name, value in self._values.items() if name in _OPTIONS
         }

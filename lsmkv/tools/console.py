@@ -61,17 +61,18 @@ def write_folded(text: str, indent: int) -> None:
 
 
 def stdout_is_terminal() -> bool:
-    """Whether stdout is a terminal, where a person reads it."""
+    """True if stdout is a terminal, where a person reads it."""
     return sys.stdout.isatty()
 
 
 def stdin_is_terminal() -> bool:
-    """Whether stdin is a terminal, where a person types."""
+    """True if stdin is a terminal, where a person types."""
     return sys.stdin.isatty()
 
 
 def confirmed(question: str, what: str) -> bool:
-    """Ask on stderr whether to go on; ``ValueError`` without a terminal: ``what`` needs --yes."""
+    """Ask on stderr whether to continue; ``ValueError`` without a terminal: ``what`` needs
+    --yes."""
     if not sys.stdin.isatty():
         raise ValueError(f"{what}: give --yes")
     print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
@@ -121,7 +122,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 def needing(what: str, *packages: str, extra: str = "") -> Iterator[None]:
     """Imports of packages that may be missing: ``ValueError`` says that ``what`` needs them.
 
-    They are those of an extra of lsmkv's, or else others.
+    They are those of one of lsmkv's extras, or else others.
     """
     try:
         yield

@@ -1,6 +1,6 @@
-"""Records of other programs' stores as text: whose a store is, and how its bytes are shown.
+"""Records of other programs' stores as text: the program of a store, and the decoding of its bytes.
 
-The pages use this in a browser's tab, too, where there are no shards and no typer.
+The pages also use this in a browser's tab, where there are no shards and no typer.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Texts:
         self._decoder = decoder
 
     def key(self, key: bytes) -> str:
-        """What the program says of a key; the key as ``scan`` shows it otherwise."""
+        """The program's text for a key; the key as ``scan`` shows it if there is none."""
         text = self._decoder.key(key)
         return shown(key, False) if text is None else _line(text)
 

@@ -1,4 +1,4 @@
-"""How the contents of two stores differ, found by reading as little as possible.
+"""Comparison of two stores that reads as little as possible.
 
 A store's answer for a key depends on all versions of the key: those in its memtables, and those in
 each table whose range covers it.  A table that both stores hold, byte for byte, gives both the same
@@ -12,8 +12,8 @@ flush of a few scattered writes, for example), its keys are listed and looked up
 the keys of the memtables.  Everything else is equal and is not read.  Damage in a shared table is
 therefore not noticed.
 
-A plan holds for one state of each store only, and writers may go on meanwhile.  So a :class:`State`
-is taken of each first, and the plan and all reads are of that.
+A plan holds for one state of each store only, and writers may continue during the comparison.  So a
+:class:`State` is taken of each first, and the plan and all reads use it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lsmkv.engine.util.pair_diff import Difference, pair_differences
 from lsmkv.files import key_order
 
 Same = Callable[[TableInfo, TableInfo], bool]
-"""Whether a table of A and one of B, of the same size and range, have the same bytes."""
+"""Return True if a table of A and one of B, of the same size and range, have the same bytes."""
 KeyOf = Callable[[bytes], Any]
 
 _SPARSE = 32
@@ -50,13 +50,13 @@ class Range(NamedTuple):
 
 @dataclass
 class Extent:
-    """How much two stores hold, and how much of that is not read."""
+    """The sizes of two stores, and the parts that are not read."""
 
     tables: int
     """The tables of both stores together."""
     bytes: int
     tables_identical: int
-    """Tables of A that B holds too."""
+    """Tables of A that B also holds."""
     bytes_identical: int
     bytes_skipped: int
     """The size, in both stores, of the shared tables that no range touches."""
@@ -68,7 +68,7 @@ class Extent:
 
 @dataclass
 class Plan:
-    """What has to be compared."""
+    """The ranges and keys to compare."""
 
     ranges: list[Range]
     """Ranges to read in both stores; disjoint and in order."""
@@ -203,7 +203,7 @@ def _pairs(state: State, keys: Range) -> Iterator:
 def _match(
     tables_a: list[TableInfo], tables_b: list[TableInfo], same: Same
 ) -> tuple[list[TableInfo], list[TableInfo], list[TableInfo]]:
-    """The tables of A that B has too, those of A alone, and those of B alone."""
+    """The tables that both have, those of A alone, and those of B alone."""
     alike: defaultdict[tuple[int, bytes, bytes], list[TableInfo]] = defaultdict(list)
     for table in tables_b:
         alike[table.size, table.smallest, table.largest].append(table)
@@ -221,7 +221,7 @@ def _match(
 
 
 class _Weights:
-    """How many bytes of shared tables overlap a range."""
+    """Sizes of the shared tables that overlap a range."""
 
     def __init__(self, shared: list[TableInfo], of: KeyOf) -> None:
         self._of = of

@@ -1,4 +1,4 @@
-"""How ``lsmkv diff`` and ``lsmkv bulk diff`` print what differs: a line for each key."""
+"""Output of ``lsmkv diff`` and ``lsmkv bulk diff``: a line for each differing key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIGNS = {ONLY_A: "-", ONLY_B: "+", CHANGED: "!"}
 
 
 class Form(NamedTuple):
-    """How differences are printed."""
+    """Output format of differences."""
 
     keys_only: bool
     is_hex: bool
@@ -26,7 +26,7 @@ class Form(NamedTuple):
 def print_differences(
     found: Iterable[Difference], form: Form, most: int | None
 ) -> tuple[dict[str, int], bool]:
-    """Print them, at most so many; how many there were of each kind, and whether that is all."""
+    """Print them, at most ``most``; return the number of each kind, and True if that is all."""
     counts = dict.fromkeys(SIGNS, 0)
     for difference in found:
         counts[_change(difference)] += 1

@@ -1,4 +1,4 @@
-"""What ``lsmkv import --from diskcache`` reads: the directory of a ``diskcache.Cache``.
+"""Source of ``lsmkv import --from diskcache``: the directory of a ``diskcache.Cache``.
 
 It reads the SQLite file and the files beside it (diskcache 5's layout), and needs no diskcache.  A
 ``FanoutCache`` is a directory of such directories.  Nothing is unpickled unless the caller says so.
@@ -27,7 +27,7 @@ from lsmkv.tools.foreign import NotRegularError, open_foreign
 _DATABASE: Final = "cache.db"
 _RAW, _BINARY, _TEXT, _PICKLE = range(1, 5)
 _BESIDE: Final = ("-wal", "-shm", "-journal")
-"""The ends of the names of files that SQLite opens beside the database."""
+"""Suffixes of the names of files that SQLite opens with the database."""
 _MOST_IN_ROW: Final = 64 << 20
 """Bytes of a value in the database; diskcache keeps 32 KiB there, and larger ones in files."""
 _MOST_IN_MEMORY: Final = 256 << 20
@@ -47,11 +47,11 @@ _POLICIES: Final = (
 
 
 class Moved(NamedTuple):
-    """What an import has moved."""
+    """The result of an import."""
 
     entries: int
     left_out: dict[str, int]
-    """How many entries were not moved, by the reason."""
+    """The number of entries not moved, by the reason."""
 
 
 class _LeftOutError(Exception):
@@ -81,7 +81,7 @@ def databases(directory: str) -> list[str]:
 
 
 def settings_of(place: str) -> dict[str, Any]:
-    """Those of its settings that a :class:`lsmkv.Cache` has too, as its keywords."""
+    """Those of its settings that a :class:`lsmkv.Cache` also has, as its keywords."""
     with closing(_connect(place)) as connection:
         rows = _rows(connection, "SELECT key, value FROM Settings", place)
         found: dict[str, Any] = {}
@@ -156,7 +156,7 @@ def _connect(place: str) -> sqlite3.Connection:
 
 
 def _size(place: str, name: str) -> int:
-    """The bytes of a file that SQLite will open; 0 for one beside the database that is missing."""
+    """The bytes of a file that SQLite will open; 0 for a missing one besides the database."""
     try:
         with open_foreign(place, name, alone=True) as file:
             return os.fstat(file.fileno()).st_size
@@ -215,8 +215,7 @@ def _value(place: str, mode: Any, filename: Any, value: Any, trust_pickle: bool)
 def _file(place: str, filename: Any) -> BinaryIO:
     """A value's file.
 
-    What is not in the directory is left out, and so is what is not a regular file, or has names
-    elsewhere too.
+    Left out are files outside of the directory, and those that are not regular or have other names.
     """
     names = str(filename).replace("\\", "/").split("/")
     if os.path.isabs(str(filename)) or ".." in names:

@@ -1,4 +1,4 @@
-"""What commands draw with rich: tables and colors on stdout, progress bars on stderr."""
+"""Drawing with rich: tables and colors on stdout, progress bars on stderr."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sheet:
         self.console = console
         self.width = min(console.width, widest) - 1
         self.fine = can_encode(console.encoding)
-        """Whether bars are an eighth of a column fine."""
+        """True if bars have a resolution of an eighth of a column."""
 
     def line(self, text: str | Text = "", style: str = "") -> None:
         """One line, which the console does not break."""
@@ -59,11 +59,11 @@ class Progress:
         self._task = self.bar.add_task(description, total=total, figures="")
 
     def advance(self, done: int) -> None:
-        """So much more is done."""
+        """Report additional progress."""
         self._show(self._done + done, self._total, self._description)
 
     def report(self, done: int, total: int, phase: str) -> None:
-        """So much is done in all, of so much, and this is the phase: the engine's callback."""
+        """Report the total progress and the phase: the engine's callback."""
         self._show(done, total, f"{self._description}, {phase}")
 
     def report_phase(self, phase: str, unit: str, done: int, total: int | None) -> None:
@@ -96,7 +96,7 @@ def progress(description: str, unit: str, total: int | None = None) -> Iterator[
 
 
 def amount(done: int, total: int | None, unit: str) -> str:
-    """How much is done, as text for the terminal.
+    """Format progress as text for the terminal.
 
     >>> amount(2 << 20, 3 << 30, "byte"), amount(1, 1200, "table"), amount(1, None, "record")
     ('2.0 MiB of 3.0 GiB', '1 of 1,200 tables', '1 record')

@@ -63,7 +63,7 @@ class Written(StrEnum):
 
 
 class From(StrEnum):
-    """What an import reads."""
+    """The source of an import."""
 
     FILE = "file"
     REDIS = "redis"
@@ -71,7 +71,7 @@ class From(StrEnum):
 
 
 class Conflict(StrEnum):
-    """What is done with a record whose key is in the store already."""
+    """The treatment of a record whose key is in the store already."""
 
     OVERWRITE = "overwrite"
     SKIP = "skip"
@@ -91,7 +91,7 @@ def export(
     force: bool = flag("Replace FILE if it exists.", "--force"),
     skip_damaged: bool = flag("Export what can be read of a damaged store.", "--skip-damaged"),
     is_hex: Hex = False,
-    as_json: bool = flag("The figures as JSON; goes with --output.", "--json"),
+    as_json: bool = flag("The figures as JSON; requires --output.", "--json"),
     family: As = None,
 ) -> None:
     """Write all records, or a range of them, in the order of their keys, for 'import' to read.
@@ -121,7 +121,7 @@ def export(
     """
     bounds = key_bounds(start, stop, prefix, is_hex)
     if as_json and output == "-":
-        raise ValueError("--json goes with --output FILE: stdout has the records")
+        raise ValueError("--json requires --output FILE, since stdout carries the records")
     if file_format is not Written.JSON and output == "-" and stdout_is_terminal():
         name = "the raw format" if file_format is Written.RAW else "the format resp"
         raise ValueError(f"{name} is not for a terminal: give --output FILE, or redirect")
@@ -190,9 +190,9 @@ def import_(
     The format is recognized. A damaged record ends the import, and so does a conflict with
     --on-conflict error: the records before it stay in the store, and stderr says how many.
 
-    --from redis copies all keys of a Redis, or of one database of it, into a store of lsmkv serve,
-    with their expiry. If it is interrupted, the same command goes on. Write nothing to the Redis
-    meanwhile: what changes may be copied in part. A password may be in REDISCLI_AUTH.
+    --from redis copies all keys of a Redis server, or of one database, into a store of lsmkv serve,
+    with their expiry. If it is interrupted, the same command continues. Write nothing to the Redis
+    during the import: what changes may be copied in part. A password may be in REDISCLI_AUTH.
 
     --from diskcache copies a diskcache.Cache or FanoutCache into a directory of lsmkv.Cache, with
     expiry, tags and limits. Pickles are left out without --trust-pickle; with it, what is plain
@@ -202,7 +202,7 @@ def import_(
     "left_out" (by kind). Of a diskcache: "path", "entries", "left_out" (by reason).
     """
     if trust_pickle and source is not From.DISKCACHE:
-        raise ValueError("--trust-pickle goes with --from diskcache")
+        raise ValueError("--trust-pickle requires --from diskcache")
     if source is From.DISKCACHE:
         if file_format is not None or on_conflict is not Conflict.OVERWRITE:
             raise ValueError("--from diskcache takes neither --format nor --on-conflict")
@@ -241,7 +241,7 @@ def import_(
 
 @contextlib.contextmanager
 def _open(directory: str, skip_damaged: bool) -> Iterator[tuple[lsmkv.DB | Shards, Skipped | None]]:
-    """What is exported, and what is skipped of it, if that was asked for."""
+    """Open the source of an export, and list its skipped parts if ``skip_damaged``."""
     if skip_damaged:
         with open_salvaged(directory) as found:
             yield found
@@ -339,7 +339,7 @@ def _import_redis(directory: str, url: str, create: bool, as_json: bool) -> None
         if ended or copied:
             say(f"{count(copied, 'key')} imported in {time.perf_counter() - started:.1f} s")
         if copied and not ended:
-            say("not everything was imported; the same command goes on from here")
+            say("not everything was imported; the same command continues from here")
     _say_left_out(moved.left_out)
     if as_json:
         figures = {"keys": moved.keys, "left_out": moved.left_out}
@@ -353,7 +353,7 @@ def _say_left_out(left_out: dict[str, int]) -> None:
 
 
 def _server() -> ModuleType:
-    """What needs hiredis, an extra."""
+    """Import ``lsmkv.server``, which needs hiredis, an extra."""
     with needing("this", "hiredis", extra="server"):
         from lsmkv import server  # noqa: PLC0415
     return server
@@ -361,7 +361,7 @@ def _server() -> ModuleType:
 
 @dataclass
 class Exported:
-    """What an export has written so far."""
+    """The progress of an export."""
 
     records: int = 0
 
@@ -376,7 +376,7 @@ class Exported:
 
 @dataclass
 class Imported:
-    """What an import has done so far."""
+    """The progress of an import."""
 
     records: int = 0
     skipped: int = 0
@@ -392,15 +392,15 @@ def put_records(
     """Put these records, in batches.
 
     ``advance`` is called with the number of records of each batch, and ``imported`` counts them
-    all, those before a record that cannot be read included.  The later of two records with the
-    same key is in conflict, too.  No record replaces one that another process of a shared store
+    all, those before a record that cannot be read included.  Of two records with the same key, the
+    later one is also in conflict.  No record replaces one that another process of a shared store
     has just put, unless conflicts are overwritten.
     """
     for batch in batches(records):
         if conflict is Conflict.OVERWRITE:
             pairs, skipped, refused = batch, 0, None
             _put(db, pairs)
-        elif isinstance(db, lsmkv.SharedDB):  # other processes write, too
+        elif isinstance(db, lsmkv.SharedDB):  # other processes also write
             pairs, skipped, refused = db.run(partial(_put_new, batch, conflict))
         else:
             values = db.multi_get([key for key, _ in batch], fill_cache=False)

@@ -1,4 +1,4 @@
-"""What the filters of a store's tables take, and how often they are expected to be wrong.
+"""The memory that a store's filters take, and their expected rate of false positives.
 
 A filter's own bits say how many of the keys that it does not hold are expected to pass.  The size
 of a table's filters is that of their blocks, which an open table holds in memory: LevelDB's filters
@@ -21,7 +21,7 @@ class TableFilters:
     """The filters of one table."""
 
     number: int
-    """How many there are; those without keys are not counted."""
+    """The number of filters; those without keys are not counted."""
     size: int
     """The bytes of their blocks, the array of offsets included."""
     rate: float
@@ -35,7 +35,7 @@ class TableFilters:
     """The kind in the words of ``filter-lab``, such as ``block`` or ``fuse``, or the policy's name;
     empty without a filter."""
     known: bool = False
-    """Whether ``rate`` is that of filters whose policy is known."""
+    """True if ``rate`` is that of filters whose policy is known."""
 
 
 NONE = TableFilters(0, 0, 1.0)
@@ -58,7 +58,7 @@ class FilterFigures:
     def look(self, tables: Sequence[TableInfo]) -> dict[TableInfo, TableFilters]:
         """The figures of these tables.
 
-        A table that a compaction has removed meanwhile counts as one without filters.
+        A table that a compaction has just removed counts as one without filters.
         """
         figures: dict[TableInfo, TableFilters] = {}
         with StoreFiles(self._path) as files:

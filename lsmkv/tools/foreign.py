@@ -30,8 +30,8 @@ class NotRegularError(OSError):
 def open_foreign(directory: str, *names: str, alone: bool = False) -> BinaryIO:
     """Open the file ``names[-1]`` for reading bytes, in directories below each other.
 
-    ``directory`` may itself be a link.  ``alone`` refuses files that have other names too (hard
-    links), which may be anywhere.  :class:`NotRegularError`; ``OSError`` if it cannot be opened.
+    ``directory`` may itself be a link.  ``alone`` refuses files with other names (hard links),
+    which may be anywhere.  :class:`NotRegularError`; ``OSError`` if it cannot be opened.
     """
     path = os.path.join(directory, *names)
     if any(
@@ -50,7 +50,7 @@ def open_foreign(directory: str, *names: str, alone: bool = False) -> BinaryIO:
         if not stat.S_ISREG(status.st_mode):
             raise NotRegularError(path)
         if alone and status.st_nlink > 1:
-            raise NotRegularError(path, "it has other names too (hard links): import a copy")
+            raise NotRegularError(path, "it has other names (hard links): import a copy")
         return open(fd, "rb")
     except BaseException:
         os.close(fd)
@@ -84,6 +84,6 @@ def _checked(directory: str, names: tuple[str, ...]) -> int:
 
 
 def _is_directory(path: str) -> bool:
-    """Whether it is a directory, and neither a link nor a junction."""
+    """True for a directory that is neither a link nor a junction."""
     status = os.lstat(path)
     return stat.S_ISDIR(status.st_mode) and not getattr(status, "st_reparse_tag", 0)

@@ -1,8 +1,8 @@
-"""Whether a store's keys suffer from LevelDB's hash: what its filters say of keys like them.
+"""A test of a store's keys for the weakness of LevelDB's hash, by asking filters for similar keys.
 
 Sequential keys, timestamps and other keys that differ in a few digits have similar 32-bit hashes,
 and far more absent ones pass a filter than its bits promise.  ``lsmkv stats`` says so.  The absent
-keys are numbers that lie between two neighbors of the store: other keys do not have the weakness.
+keys are numbers between two neighbors of the store: other keys do not have the weakness.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TIMES = 3
 
 
 class HashCheck(NamedTuple):
-    """What LevelDB's filters said of absent keys."""
+    """Answers of LevelDB's filters for absent keys."""
 
     asked: int
     """Filters asked."""
@@ -44,7 +44,7 @@ class HashCheck(NamedTuple):
 
     @property
     def suffers(self) -> bool:
-        """Whether the rate is more than three times the expected one, and no accident."""
+        """True if the rate is more than three times the expected one, and not by chance."""
         return self.false_positives >= _FEWEST_ERRORS and self.rate > _TIMES * self.expected
 
 
@@ -53,8 +53,8 @@ def check_hash(
 ) -> HashCheck | None:
     """Ask the filters of a store for numbers that its keys leave out.
 
-    None where no table has LevelDB's filters, or where keys do not count.  Cost: a few blocks of
-    at most 32 tables, and at most 2,000 Gets, which change the counters of ``db``.
+    None where no table has LevelDB's filters, or where keys are not sequential.  Cost: a few blocks
+    of at most 32 tables, and at most 2,000 Gets, which change the counters of ``db``.
     """
     bloom = BloomFilterPolicy().name
     tables = [table for table in filters if filters[table].policy == bloom]

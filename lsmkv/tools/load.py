@@ -25,7 +25,7 @@ Record = tuple[bytes, bytes]
 
 @dataclass
 class Loaded:
-    """What a load has done so far."""
+    """The progress of a load."""
 
     records: int = 0
     blank_lines: int = 0

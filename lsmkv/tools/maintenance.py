@@ -40,7 +40,7 @@ def checkpoint(
     Tables are shared by hard links, which take hardly any time and space; on another file system
     they are copied. NEW must not exist, and appears whole or not at all. DIR is opened for writing,
     which takes its lock and flushes its log to tables; if another process has it open, it is only
-    read, and the other process may go on writing.
+    read, and the other process may continue to write.
 
     JSON: "path", "checkpoint", "tables", "tables_linked", "bytes" (size of the tables).
     """
@@ -104,7 +104,7 @@ def compact(
     end = None if stop is None else from_argument(stop, is_hex)
     options = filter_arguments(filters, layout, prefix)
     if (layout is not None or prefix is not None) and filters is None:
-        raise ValueError("--filter-layout and --prefix go with --filter")
+        raise ValueError("--filter-layout and --prefix require --filter")
     if options and (start is not None or stop is not None):
         raise ValueError("--filter is for the whole store, without --start and --stop")
     with open_to_write(directory, **options) as db:
@@ -233,7 +233,7 @@ def _tables_on_disk(directory: str) -> dict[str, tuple[int, int]]:
                 try:
                     status = os.lstat(entry.path)
                 except FileNotFoundError:
-                    continue  # the process that has the store open has removed it meanwhile
+                    continue  # the process that has the store open has just removed it
                 found[entry.name] = status.st_dev, status.st_ino
     return found
 

@@ -1,4 +1,4 @@
-"""The command that leads on from a damaged store, and from a folder that holds none itself.
+"""The next command after a damaged store, and after a folder that holds none itself.
 
 Messages of commands end in it (``console.py``), and ``lsmkv doctor`` names it.  Only the names in
 directories are read here; ``lsmkv rescue`` reads the files.  Needs neither typer nor rich.
@@ -17,19 +17,19 @@ from lsmkv.files import make_name, parse_name
 _VERSIONS = "versions"
 _OF_STORES = ("current", "manifest", "table", "log")
 _DEPTH = 2
-"""How far below a folder stores are searched: a browser's are one or two folders further down."""
+"""The depth of the search for stores below a folder: a browser's are one or two folders down."""
 _MOST = 1000
 """Folders that are searched, at most."""
 
 
 def holds_store(path: str) -> bool:
-    """Whether a directory holds files of a store; ``OSError`` if it cannot be listed."""
+    """True if a directory holds files of a store; ``OSError`` if it cannot be listed."""
     parsed = map(parse_name, os.listdir(path))
     return any(one is not None and one.kind in _OF_STORES for one in parsed)
 
 
 def is_set_directory(path: str) -> bool:
-    """Whether a directory is a shard set: it has versions, and no store."""
+    """True if a directory is a shard set: it has versions, and no store."""
     return os.path.isdir(os.path.join(path, _VERSIONS)) and not os.path.lexists(
         os.path.join(path, make_name("current"))
     )
@@ -80,9 +80,9 @@ def rescue_command(path: str) -> str:
 
 
 def next_step(error: Exception, where: str | None, command: str) -> str:
-    """What to do after ``error``: the end of its message, or nothing.
+    """Return the advice that ends the message of ``error``; empty if there is none.
 
-    ``where`` is what ``command`` was asked to read, if that is known.
+    ``where`` is the argument that ``command`` reads, if that is known.
     """
     if command == "rescue":
         return ""

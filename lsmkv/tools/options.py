@@ -1,4 +1,4 @@
-"""How a command declares its options: a line each, as the default of a parameter.
+"""Declaration of a command's options: a line each, as the default of a parameter.
 
 A parameter's name and type are those of the option; ``*names`` are given where the command line has
 others.  An argument, and an option that has to be given, have no default: theirs is metadata of the

@@ -16,7 +16,7 @@ from lsmkv.engine.env.local_file import sync_descriptor
 
 
 class Output(Protocol):
-    """What a command writes to."""
+    """The destination of a command's output."""
 
     def write(self, data: bytes, /) -> object:
         """Append ``data``."""

@@ -29,13 +29,13 @@ def status(directory: Directory, as_json: AsJson = False) -> None:
 
 @guarded
 def handover(directory: Directory, as_json: AsJson = False) -> None:
-    """Let the process that owns a shared store hand it over; exit with 1 if there is none.
+    """Make the process that owns a shared store hand it over; exit with 1 if there is none.
 
-    It first finishes what it has. A process that does nothing but own the store (owner="process")
-    ends then; another one goes on as a member. The next process that needs an owner is one, or
-    starts one, with its own release and options. Calls wait for it: none fails, but for
-    transactions that began before. A process that holds a lease with a name, or follows the writes
-    with batches(), does not hand over.
+    It first finishes pending work. A process that does nothing but own the store (owner="process")
+    then ends; another one stays a member. The next process that needs an owner is one, or starts
+    one, with its own release and options. Calls wait for it: none fails, except transactions that
+    began before. A process that holds a lease with a name, or follows the writes with batches(),
+    does not hand over.
 
     JSON: as of 'owner status', of the owner before.
     """
@@ -62,7 +62,7 @@ def _fields(found: OwnerStatus | None) -> dict[str, object]:
 
 def _line(found: OwnerStatus) -> str:
     if found.members is None:
-        return f"owned by process {found.pid}, which has an older release or does not answer"
+        return f"owned by process {found.pid}, which runs an older release or does not answer"
     kind = ", which does nothing else" if found.only_owns else ""
     members = count(len(found.members), "member")
     return f"owned by process {found.pid}{kind}; lsmkv {found.release}; {members}"

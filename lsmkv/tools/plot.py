@@ -43,11 +43,11 @@ def false_positive_rates(
 ) -> Figure:
     """The false-positive rate of ``BloomFilterPolicy`` against bits a key, predicted and measured.
 
-    Predicted is that of large filters, or of filters of so many ``keys``: small ones are wrong more
-    often, and their rate is :func:`~lsmkv.engine.filter.rates.expected_rate`.
-    ``measured`` has rates between 0 and 1 by bits a key, for each name in the legend; a rate of 0
-    has no place on the logarithmic axis and is left out.  Raises ``ValueError`` for bits below 1.
-    O(number of points).
+    Predicted is that of large filters, or of filters of that many ``keys``: small ones are wrong
+    more often, and their rate is :func:`~lsmkv.engine.filter.rates.expected_rate`.  ``measured``
+    has rates between 0 and 1 by bits a key, for each name in the legend; a rate of 0 has no place
+    on the logarithmic axis and is left out.  Raises ``ValueError`` for bits below 1.  O(number of
+    points).
 
     >>> figure = false_positive_rates(range(1, 11), {"measured": {10: 0.0095}})
     >>> [line.get_label() for line in figure.axes[0].lines]

@@ -20,7 +20,7 @@ class ProcessRow(NamedTuple):
     gets: int
     writes: int
     taken: Histogram
-    """How long its writes took; empty for an owner's own."""
+    """Latencies of its writes; empty for an owner's own."""
     without_owner: Histogram
 
     def percentile(self, percent: float) -> str:
@@ -35,7 +35,7 @@ class ProcessRow(NamedTuple):
 
 
 def process_rows(processes: Sequence[ProcessFigures], writes: int) -> list[ProcessRow]:
-    """All processes; of so many ``writes`` the owner's own are those that no member has made."""
+    """All processes; of all ``writes`` the owner's own are those that no member has made."""
     members = sum(one.writes.count for one in processes)
     return [
         ProcessRow(

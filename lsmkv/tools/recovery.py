@@ -33,7 +33,7 @@ from lsmkv.tools.text import as_argument, count, escape, printable, size
 
 REMARKS = 1
 DAMAGE = 3
-"""Exit statuses of ``verify``, beside 0 and, for a store that could not be checked, 2."""
+"""Exit statuses of ``verify``, besides 0 and, for a store that could not be checked, 2."""
 
 _STATUS = {SOUND: 0, REMARKABLE: REMARKS, DAMAGED: DAMAGE}
 
@@ -109,7 +109,7 @@ def repair(
     """Make a sound store of what can be read of DIR; print the plan first, or alone.
 
     Without --into and --in-place nothing is written. If the MANIFEST can be read, tables stay on
-    their levels, and no obsolete table brings deleted keys back. Entries that a lost block may
+    their levels, and no obsolete table restores deleted keys. Entries that a lost block may
     have overwritten or deleted are set aside in lost/, since they may be out of date.
 
     Of a shard set, NEW is another set: its sound shards as they are, and those that are damaged
@@ -201,7 +201,7 @@ def _write_findings(found: Survey, quiet: bool) -> None:
 
 
 def _write_file(file: FileSurvey, indent: str, width: int = 0) -> None:
-    """A line for the file, behind ``indent``, and one for each finding."""
+    """A line for the file, after ``indent``, and one for each finding."""
     start = f"{indent}{file.name:<{width}}  {WORDS[file.severity]:<7}  "
     write_folded(f"{start}{_in_words(file)}".rstrip(), len(start))
     for problem in file.problems:

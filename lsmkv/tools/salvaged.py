@@ -1,7 +1,7 @@
 """A damaged store, opened for an export: what a repair of it would keep, and what is skipped.
 
 The repair goes into a temporary directory, where a repair's rules decide what is kept: an entry
-that a lost block may have replaced is skipped, too.  The store itself is only read.
+that a lost block may have replaced is also skipped.  The store itself is only read.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _MOST = 20
 
 
 class Skipped(NamedTuple):
-    """What an export leaves out of a store, and what it cannot know."""
+    """The parts of a store that an export leaves out, and the uncertainties of the rest."""
 
     ranges: tuple[dict[str, Any], ...] = ()
-    """The lost blocks of tables, and between which keys they lie: those of a plan."""
+    """The lost blocks of tables, and the keys around each: those of a plan."""
     stale: int = 0
     """Entries that are left out because what is lost may have replaced them."""
     logs: tuple[str, ...] = ()
     """Lost parts of logs."""
     guessed: bool = False
-    """Whether no MANIFEST is intact, so that deleted keys may be back."""
+    """True if no MANIFEST is intact, so that deleted keys may be back."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether the export is complete."""
+        """True if the export is complete."""
         return self == Skipped()
 
     def tell(self) -> None:

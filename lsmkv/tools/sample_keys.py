@@ -28,7 +28,7 @@ class DataSet:
 
     @property
     def duplicates(self) -> int:
-        """The number of records whose key came before."""
+        """The number of records with the key of an earlier one."""
         return len(self.records) - len(self.expected)
 
     @property
@@ -80,7 +80,7 @@ def lines_as_keys(lines: Iterable[bytes], title: str) -> DataSet:
 class Misspeller:
     """Makes absent keys that resemble keys of a store.
 
-    They lie between the first and the last of these where possible: a key outside the range of a
+    They are between the first and the last of these where possible: a key outside the range of a
     table is not looked for in it, so it costs nothing with or without filters.
     """
 

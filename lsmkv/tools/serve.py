@@ -28,7 +28,7 @@ _configs: list[ConfigFile] = []
 
 
 def _read_config(context: Any, path: str | None) -> str | None:
-    """Take what the file says as defaults of the other options."""
+    """Take the file's values as defaults of the other options."""
     if path is not None:
         with needing("serve", "hiredis", extra="server"):
             from lsmkv.tools.config_file import ConfigFile  # noqa: PLC0415 - as in serve()
@@ -53,7 +53,7 @@ def serve(
     ),
     host: str = option("127.0.0.1", "HOST", "The address to listen on."),
     port: int = option(6379, "N", "The port; 0 takes a free one, -1 none.", min=-1, max=65535),
-    unix_socket: str | None = option(None, "FILE", "Listen on this socket too.", "--unixsocket"),
+    unix_socket: str | None = option(None, "FILE", "Also listen on this socket.", "--unixsocket"),
     unix_socket_mode: str | None = option(
         None, "MODE", "The socket's mode, such as 660.", "--unixsocketperm"
     ),
@@ -83,7 +83,7 @@ def serve(
         "Without a password, serve clients of this machine only.",
         "--protected-mode/--no-protected-mode",
     ),
-    maxclients: int = option(10_000, "N", "The most connections at once.", min=1),
+    maxclients: int = option(10_000, "N", "The maximum number of connections.", min=1),
     timeout: int = option(0, "SECONDS", "Disconnect idle clients; 0: never.", min=0),
     scripts: str | None = option(
         None,
@@ -115,7 +115,7 @@ def serve(
     on disk in LevelDB's files; docs/serve.md describes commands, promises and records. The
     directory is made if it is not there; :memory: keeps everything in memory.
 
-    Scripts run in the server (inline), or in a process of their own, where a script can always be
+    Scripts run in the server (inline), or in a separate process, where a script can always be
     ended; that is the default if other machines reach HOST. FILE has the SHA-1 of one script on
     each line, and comments after #: these run inline, and others are refused.
 

@@ -1,4 +1,4 @@
-"""What ``lsmkv stats`` shows of a shard set: the shards as bars, and what a reader holds."""
+"""Output of ``lsmkv stats`` for a shard set: the shards as bars, and the memory of a reader."""
 
 from __future__ import annotations
 

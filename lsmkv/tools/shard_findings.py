@@ -1,4 +1,4 @@
-"""What ``lsmkv verify`` prints of a shard set: a line for each shard, and its files if need be."""
+"""Output of ``lsmkv verify`` for a shard set: a line for each shard, and its files if needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = {SOUND: "ok", REMARKABLE: "remark", DAMAGED: "DAMAGED"}
 def write_shards(
     found: VersionSurvey, quiet: bool, write_file: Callable[[FileSurvey, str], None]
 ) -> None:
-    """Print the findings; ``write_file`` prints those of a file, behind some spaces."""
+    """Print the findings; ``write_file`` prints those of a file, after some spaces."""
     document = found.document
     if not quiet:
         shards = count(len(found.shards), "shard")

@@ -23,7 +23,7 @@ def open_shards(where: str) -> lsmkv.shards.Shards:
 def open_shard(where: str, number: int) -> Iterator[tuple[str, Env]]:
     """The directory of a shard of the newest version, and the env that it is in.
 
-    ``ValueError`` if the version does not have so many shards.
+    ``ValueError`` if the version has fewer shards.
     """
     with open_objects(where, options=store_options(where)) as objects:
         document = newest_version(objects)
@@ -37,10 +37,10 @@ def open_shard(where: str, number: int) -> Iterator[tuple[str, Env]]:
 
 
 def store_options(url: str) -> dict[str, object] | None:
-    """What the environment says of a store of objects, and its client does not read by itself.
+    """Options from the environment that the client of an object store does not read by itself.
 
     obstore takes ``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, ``AWS_ENDPOINT_URL`` and so on from there,
-    but ``AWS_ALLOW_HTTP`` only where it is given no timeouts.
+    but ``AWS_ALLOW_HTTP`` only if it gets no timeouts.
     """
     allowed = os.environ.get("AWS_ALLOW_HTTP")
     if allowed is None or not url.lower().startswith(("s3://", "s3a://")):

@@ -12,7 +12,7 @@ if sys.platform != "win32":
 
 
 class Terminated(SystemExit):
-    """A signal ends the command.  What keeps errors of others' code must let this one through."""
+    """A signal ends the command.  Handlers of errors of foreign code must not catch this one."""
 
 
 def exit_on_signals() -> None:

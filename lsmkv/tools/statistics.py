@@ -58,21 +58,21 @@ def stats(
 
     Nothing is written, and no lock is taken: it works while another process writes. What Gets and
     writes cost is counted by the process that does them, in its DB.stats(); if it publishes its
-    counters (publish_stats=True), the rates that it has measured stand beside the expected ones.
+    counters (publish_stats=True), the measured rates are shown next to the expected ones.
 
-    If keys are sequential, LevelDB's filters are also asked for up to 2,000 missing numbers, which
-    reads a few blocks. If far more pass than expected, a warning says what to do.
+    If keys are sequential, up to 2,000 missing numbers are also looked up in LevelDB's filters,
+    which reads a few blocks. If far more pass than expected, a warning says what to do.
 
     Of a shard set: the shards of the newest version, and what a reader of all of them holds in
     memory and has requested. Each shard is opened, which takes one request.
 
-    JSON: every counter of DB.stats(), here of this reading process, before those keys are asked
-    for and without the reads of filters that the figures need, five or a few more for each
-    table; "filters": each level's by kind ("level", "kind", "number", "size", "expected");
-    "published": the counters of the live process, or null; "processes": if processes share the
-    store, what each has done, times in nanoseconds; "hash_check": what sequential keys
-    showed ("asked", "false_positives", "expected", "by_level", "rate", "suffers"), or null if keys
-    are not sequential or there are no filters of LevelDB's. For a shard set: the fields of
+    JSON: every counter of DB.stats(), here of this reading process, before those lookups and
+    without the reads of filters that the figures need, five or a few more for each table;
+    "filters": each level's by kind ("level", "kind", "number", "size", "expected"); "published":
+    the counters of the live process, or null; "processes": if processes share the store, what each
+    has done, times in nanoseconds; "hash_check": what sequential keys showed ("asked",
+    "false_positives", "expected", "by_level", "rate", "suffers"), or null if keys are not
+    sequential or no table has LevelDB's filters. For a shard set: the fields of
     lsmkv.shards.ShardsStats.
 
     OpenMetrics: the counters and latencies of the live process, if it publishes them; else the
@@ -86,7 +86,7 @@ def stats(
         if watch:
             raise ValueError("--watch is for stores: a version of a shard set never changes")
         if openmetrics:
-            raise ValueError("--openmetrics is for stores: a shard set has no counters of its own")
+            raise ValueError("--openmetrics is for stores: a shard set has no counters")
         _print_shards(directory, as_json)
         return
     if openmetrics:
@@ -131,14 +131,14 @@ def _print_shards(url: str, as_json: bool) -> None:
 
 
 def _hash_fields(checked: HashCheck | None) -> dict[str, Any] | None:
-    """The check as JSON; null where there are no filters of LevelDB's."""
+    """The check as JSON; null if no table has LevelDB's filters."""
     if checked is None:
         return None
     return checked._asdict() | {"rate": checked.rate, "suffers": checked.suffers}
 
 
 def hash_warning(checked: HashCheck) -> list[Text]:
-    """What to say of keys that suffer from LevelDB's hash, in lines of at most 79 columns."""
+    """Return the warning for keys that suffer from LevelDB's hash, at most 79 columns wide."""
     lines = [
         "LevelDB's hash does not suit these sequential keys: of absent ones in between,",
         f"{checked.expected:.2%} are expected to pass a filter, and {checked.rate:.2%} measured."
@@ -172,7 +172,7 @@ def _print(console: Console, lines: Sequence[Text]) -> None:
 
 @dataclass(frozen=True)
 class Look:
-    """What there is to know of a store at one moment."""
+    """The figures of a store at one moment."""
 
     path: str
     stats: Stats
@@ -181,7 +181,7 @@ class Look:
     ranges: dict[int, tuple[bytes, bytes]]
     """The first and the last user key of each level that has tables."""
     live: Published | None = None
-    """What the process that has the store open publishes, if it does."""
+    """The publication of the process that has the store open, if there is one."""
 
     @classmethod
     def at(cls, db: lsmkv.DB, figures: FilterFigures) -> Look:
@@ -204,7 +204,7 @@ class Look:
 
 
 def _live(path: str) -> Published | None:
-    """What a live owner publishes; None if there is none, or if it cannot be read."""
+    """Return a live owner's publication; None if there is none, or if it cannot be read."""
     with contextlib.suppress(lsmkv.Error):
         owner = read_owner(path)
         return owner.published if owner.publishes else None
@@ -322,7 +322,7 @@ class _Drawing(Sheet):
         )
 
     def _measured(self) -> tuple[dict[int, float], str]:
-        """The rates that were measured, by level, and in words by what."""
+        """The measured rates, by level, and a description of who measured them."""
         live = self._look.live
         if live is not None:
             found = {
@@ -343,7 +343,7 @@ class _Drawing(Sheet):
         return {}, "by the process that reads: DB(..., publish_stats=True) shows it here"
 
     def _saving(self) -> Iterator[Text]:
-        """What a Get of an absent key is expected to cost."""
+        """Draw the expected cost of a Get of an absent key."""
         without, searched = blocks_of_an_absent_key(self._look.tables, self._look.filters)
         bars = Bars(without, max(8, min(self.width - 30, 50)), fine=self.fine)
         for name, figure, style in (
@@ -384,7 +384,7 @@ class _Drawing(Sheet):
         return f"{live.stats.write_amplification:.2f}, by process {live.pid}"
 
     def _processes(self, live: Published) -> Iterator[Text]:
-        """What each process of a shared store has done."""
+        """List the work of each process of a shared store."""
         yield Text(f"processes  in epoch {live.epoch:,}, since this owner opened the store")
         heading = ("pid", "role", "gets", "writes", "p50", "p99", "max", "no owner")
         yield Text(self._process_row(*heading), "dim")

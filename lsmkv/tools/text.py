@@ -81,7 +81,7 @@ def from_size(text: str) -> int:
 
 
 def shown(data: bytes, is_hex: bool) -> str:
-    r"""A key or value as one line of text, in which spaces at either end are seen.
+    r"""A key or value as one line of text, in which spaces at either end are visible.
 
     :func:`unescape` takes it back.
 
@@ -146,7 +146,7 @@ def _columns(text: str) -> int:
 def fold(text: str, width: int, indent: int) -> str:
     """Text in lines of at most ``width`` columns, broken after commas, semicolons and colons alone.
 
-    A figure stays with its unit, therefore.  Lines after the first begin with ``indent`` spaces; a
+    So a figure stays with its unit.  Lines after the first begin with ``indent`` spaces; a
     part that is longer than a line stays whole.
 
     >>> print(fold("a.ldb  level 2, 1,020 blocks, 241,643 entries", 30, 7))

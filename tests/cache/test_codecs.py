@@ -312,7 +312,7 @@ def test_a_container_cut_anywhere_is_corruption() -> None:
     for end in range(len(data)):
         with pytest.raises(CorruptionError):
             CODEC.decode(data[:end])
-    with pytest.raises(CorruptionError, match="more bytes behind it"):
+    with pytest.raises(CorruptionError, match="more bytes after it"):
         CODEC.decode(data + b"n")
 
 

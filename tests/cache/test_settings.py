@@ -59,7 +59,7 @@ def test_what_cannot_be_set(
 def test_a_store_of_something_else_is_refused(tmp_path: Path) -> None:
     with lsmkv.DB(tmp_path, create_if_missing=True) as db:
         db.put(b"k", b"v")
-    with pytest.raises(lsmkv.Error, match="not one of a cache"):
+    with pytest.raises(lsmkv.Error, match="not a cache"):
         lsmkv.Cache(tmp_path, shared=False)
     with lsmkv.DB(tmp_path) as db:
         db.put(LAYOUT, b"3")

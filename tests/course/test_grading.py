@@ -129,7 +129,7 @@ def test_a_class_of_eight(tmp_path: Path) -> None:
     assert found["ann"] == (
         "8",
         [
-            "the data are those of dan, who forges, too",
+            "the data are also those of dan, who forges",
             "lab 4 has the same wrong predictions as bob, who renames, whose data are others",
             "lab 4 is like bob, who renames's (100%), fay, who crashes's (100%)",
         ],
@@ -153,7 +153,7 @@ def test_a_class_of_eight(tmp_path: Path) -> None:
         "0",
         [
             "the data are those of 'ann'",
-            "the data are those of ann, honest, too",
+            "the data are also those of ann, honest",
             "lab 4 has the same wrong predictions as bob, who renames, whose data are others",
             "lab 4 imports lsmkv.course.labs.bloom",
             "lab 4 imports lsmkv.course.running",

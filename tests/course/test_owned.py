@@ -46,5 +46,5 @@ def test_the_name_of_the_folder_may_have_more(tmp_path: Path) -> None:
     owns = {name: own for name in names if (own := find_own(str(tmp_path / name))) is not None}
     said = look_at(owns, [BLOOM])
     assert said["bob"] == ["the data are those of 'cem'"]
-    assert said["ann lee"] == [f"the data are those of {names[0]}, too"]
+    assert said["ann lee"] == [f"the data are also those of {names[0]}"]
     assert look_at({"bob": owns["bob"]}, [BLOOM]) == {"bob": []}

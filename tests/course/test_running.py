@@ -136,7 +136,7 @@ def test_a_loop_at_the_top_of_the_file_is_stopped_once(file: Path) -> None:
         (
             "import os; os.write([f for f in range(99) if os.path.exists(f'/proc/self/fd/{f}') and"
             " os.readlink(f'/proc/self/fd/{f}').startswith('pipe')][-1], b'\\0\\0\\0\\0')",
-            "sent something that is not an answer",
+            "sent a malformed answer",
         ),
     ],
     ids=["ended", "status 3", "crashed", "killed", "forked", "spoke"],

@@ -162,7 +162,7 @@ def test_what_is_no_cache(tmp_path: Path) -> None:
 
 def test_options_that_do_not_go_together(tmp_path: Path) -> None:
     result = lsm("import", tmp_path / "new", "-", "--trust-pickle")
-    assert "--trust-pickle goes with --from diskcache" in result.err
+    assert "--trust-pickle requires --from diskcache" in result.err
     result = lsm(
         "import", tmp_path / "new", tmp_path, "--from", "diskcache", "--on-conflict", "skip"
     )

@@ -189,10 +189,10 @@ def test_compact_rewrites_filters(
         (["--filter", "fuse:auto:10"], "bloom_filter_bits"),
         (["--filter", "fuse", "--filter-layout", "block"], "whole tables"),
         (["--filter", "fuse", "--start", "a"], "without --start"),
-        (["--filter-layout", "both"], "--filter-layout and --prefix go with --filter"),
+        (["--filter-layout", "both"], "--filter-layout and --prefix require --filter"),
         (["--filter", "bloom", "--filter-layout", "page"], "'block', 'table' or 'both'"),
         (["--filter", "fuse", "--prefix", "0"], "at least 1 byte"),
-        (["--prefix", "3"], "--prefix go with --filter"),
+        (["--prefix", "3"], "--prefix require --filter"),
     ],
 )
 def test_filters_that_are_refused(store: Path, options: list[str], words: str) -> None:

@@ -1,4 +1,4 @@
-"""What PyInstaller needs to know of lsmkv, found by the entry point ``pyinstaller40``.
+"""The hook for PyInstaller, found by the entry point ``pyinstaller40``.
 
 Nothing of this is imported by a program.  A compiled module does not show PyInstaller what it
 imports, so ``hook-lsmkv.py`` lists it.  ``rthooks/lsmkv_owner.py`` runs before the program's own

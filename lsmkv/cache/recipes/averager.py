@@ -42,7 +42,7 @@ class Averager:
         return _average(self._cache.get(self._key, default=(0.0, 0)))
 
     def pop(self) -> float | None:
-        """The average, which begins again.  Cost: a read and a write."""
+        """Return the average, and start again.  Cost: a read and a write."""
         with self._cache.transact(retry=True):
             return _average(self._cache.pop(self._key, default=(0.0, 0)))
 

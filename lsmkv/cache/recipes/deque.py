@@ -94,7 +94,8 @@ class Deque(MutableSequence[Any]):
     # Items
 
     def _at(self, index: int, use: Callable[[Any], Any]) -> Any:
-        """Use the key of an item; one that another process removes meanwhile is passed over."""
+        """Use the key of an item; one that another process removes at the same time is passed
+        over."""
         index = operator.index(index)
         length = len(self._cache)
         if not -length <= index < length:
@@ -163,7 +164,7 @@ class Deque(MutableSequence[Any]):
             self._trim("back")
 
     def _trim(self, side: Any) -> None:
-        """Remove the items that are too many.  The caller is in a transaction."""
+        """Remove surplus items.  The caller is in a transaction."""
         while self._maxlen != float("inf") and len(self._cache) > self._maxlen:
             self._cache.pull(side=side, retry=True)
 
@@ -176,7 +177,7 @@ class Deque(MutableSequence[Any]):
         return value
 
     def _take_from_back(self, most: int) -> Iterator[Any]:
-        """Remove items at the right end, until there is none: others may take some meanwhile."""
+        """Remove items at the right end until none is left: others may also take some."""
         with suppress(IndexError):
             for _ in range(most):
                 yield self._take("back")
@@ -250,7 +251,7 @@ class Deque(MutableSequence[Any]):
         return None if self._maxlen == float("inf") else int(self._maxlen)
 
     def insert(self, index: int, value: Any) -> None:
-        """Put an item before that at ``index``.  Cost: a read and a write of those behind it.
+        """Put an item before that at ``index``.  Cost: a read and a write of those after it.
 
         >>> deque = Deque("ac")
         >>> deque.insert(1, "b")
@@ -269,7 +270,7 @@ class Deque(MutableSequence[Any]):
                 self.append(item)
 
     def count(self, value: Any) -> int:
-        """How many items equal ``value``.  Cost: a read of all."""
+        """The number of items equal to ``value``.  Cost: a read of all."""
         return sum(1 for item in self if value == item)
 
     def remove(self, value: Any) -> None:
@@ -323,7 +324,7 @@ class Deque(MutableSequence[Any]):
     # As a sequence
 
     def _compared(self, other: object, ends: Callable[[Any, Any], bool]) -> Any:
-        """What an operator says of the first items that differ, or of the lengths."""
+        """Compare the first items that differ, or else the lengths."""
         if not isinstance(other, Sequence):
             return NotImplemented
         for one, another in zip(self, other, strict=False):
@@ -354,7 +355,7 @@ class Deque(MutableSequence[Any]):
         return f"{type(self).__name__}(directory={self.directory!r})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """A deque is pickled as its directory and how it was opened."""
+        """Pickle the deque as its directory and the arguments that opened it."""
         return _reopen, (type(self), self.directory, self._limit, self._options)
 
 

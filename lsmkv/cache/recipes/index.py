@@ -89,7 +89,7 @@ class Index(MutableMapping[Any, Any]):
         del self._cache[key]
 
     def __contains__(self, key: object) -> bool:
-        """Whether ``key`` is there."""
+        """True if ``key`` is there."""
         return key in self._cache
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
@@ -162,7 +162,7 @@ class Index(MutableMapping[Any, Any]):
         return len(self._cache)
 
     def __eq__(self, other: object) -> bool:
-        """Whether it has the pairs of another mapping, and their order if that one is ordered."""
+        """True if it has the pairs of another mapping, and their order if that one is ordered."""
         if not isinstance(other, Mapping):
             return NotImplemented
         if len(self) != len(other):
@@ -212,5 +212,5 @@ class Index(MutableMapping[Any, Any]):
         return f"{type(self).__name__}({self.directory!r})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """An index is pickled as its directory."""
+        """Pickle the index as its directory."""
         return type(self), (self.directory,)

@@ -16,7 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _ONE: Final = 1 - 1e-9
-"""A call, but for the rounding of times."""
+"""A call, except for the rounding of times."""
 
 
 class LockFactory(Protocol):
@@ -37,12 +37,12 @@ def throttle(
     time_func: Callable[[], float] = time.time,
     sleep_func: Callable[[float], Any] = time.sleep,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a function be called ``count`` times in ``seconds``, by all processes together.
+    """Limit the calls of a function to ``count`` in ``seconds``, by all processes together.
 
     Calls are saved up, ``count`` of them at most; a call too many waits for its turn.  A process
-    that begins later has those that are left.  The function's name, or ``name``, is the key of
-    what is stored, with ``expire`` and ``tag``; the cache should have ``eviction="none"``.  Cost of
-    a call: a transaction of the cache, with a read and a write.
+    that starts later has those that are left.  The function's name, or ``name``, is the key of what
+    is stored, with ``expire`` and ``tag``; the cache should have ``eviction="none"``.  Cost of a
+    call: a transaction of the cache, with a read and a write.
 
     >>> import lsmkv
     >>> with lsmkv.Cache(shared=False, eviction="none") as cache:
@@ -63,7 +63,7 @@ def throttle(
         cache.add(key, (time_func(), count), expire=expire, tag=tag)
 
         def delay() -> float:
-            """Take one of the calls that are left, or say how long the next one takes."""
+            """Take one of the calls that are left, or return the wait for the next one."""
             with cache.transact(retry=True):
                 now = time_func()
                 last, left = cache.get(key, default=(now, count))

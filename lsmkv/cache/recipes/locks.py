@@ -1,11 +1,11 @@
 """Locks across threads and processes: :class:`Lock`, :class:`RLock`, :class:`BoundedSemaphore`.
 
 They are leases with names, at the owner of the cache's store: nothing is stored, nothing can be
-evicted, and who waits sleeps.  A process that dies releases all that it holds.
+evicted, and a waiting caller sleeps.  A process that dies releases all that it holds.
 
 If a signal handler raises in ``acquire``, as for Ctrl-C, the lock is not held; if it does in
 ``release``, the lock is released, or it is still held and can be released again.  The latter is
-rare: the signal came just before the call began.  A ``with`` block can end like that, too.
+rare: the signal came just before the call began.  A ``with`` block can also end like that.
 
 Two ``with`` blocks that wait for each other's locks would wait for ever: the second one raises
 :class:`~lsmkv.DeadlockError`, across threads and processes.  A lock counts for that if its thread
@@ -62,12 +62,12 @@ _held: Final[WeakKeyDictionary[Cache, _Held]] = WeakKeyDictionary()
 
 
 class _Named:
-    """What the locks have in common."""
+    """The base class of the locks."""
 
     _kind = b""
     _permits = 1
     _unheld: str | None = None
-    """What a release says that finds nothing held; None if it says nothing."""
+    """The message of a release that finds nothing held; None for no error."""
 
     def __init__(
         self, cache: Cache, key: Any, expire: float | None = None, tag: Any = None
@@ -78,15 +78,15 @@ class _Named:
         self._held = _held.setdefault(cache, _Held())
 
     def _holder(self) -> bytes | None:
-        """Who holds what is acquired; None if it is this process."""
+        """The identity of this holder; None if it is this process."""
         return None
 
     def _held_as(self) -> tuple[Any, ...]:
         return self._kind, encode_key(self._key, self._cache.codec), self._holder()
 
     def _acquire(self, timeout: float | None, owned: bool) -> bool:
-        """Wait for the lock; whether it came in time.  If it is ``owned``, this thread is going to
-        release it, and not any other: else a wait of this thread may end by that."""
+        """Wait for the lock; False after the timeout.  If it is ``owned``, only this thread is
+        going to release it: otherwise another may, and so end a wait of this thread."""
         key = self._held_as()
         lease: NamedLease | None = None
         try:
@@ -127,7 +127,7 @@ class _Named:
         surely(self._release)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """A lock is pickled as its cache and its key; what this process holds stays with it."""
+        """Pickle the lock as its cache and its key; what this process holds stays with it."""
         return type(self), (self._cache, self._key, self._expire)
 
 
@@ -152,7 +152,7 @@ class Lock(_Named):
     _kind = b"Lock"
 
     def acquire(self, timeout: float | None = None) -> bool:
-        """Wait for the lock, behind those who wait already; False if it is not free within
+        """Wait for the lock, after those that wait already; False if it is not free within
         ``timeout`` seconds."""
         return self._acquire(timeout, False)
 
@@ -161,7 +161,7 @@ class Lock(_Named):
         surely(self._release)
 
     def locked(self) -> bool:
-        """Whether anybody holds it, at this moment.  Cost: as for :meth:`acquire`."""
+        """True if the lock is held at this moment.  Cost: as for :meth:`acquire`."""
         with deferred:
             lease = self._cache._lease(self._kind, self._key, timeout=0, limit=self._expire)
             if lease is not None:
@@ -201,10 +201,10 @@ class RLock(_Named):
 
 
 class BoundedSemaphore(_Named):
-    """A lock that ``value`` callers may hold at once.
+    """A lock that up to ``value`` callers may hold at the same time.
 
-    All who use the key say the same ``value``.  Any thread of a process that holds it may release
-    it.  Other arguments, costs and errors are those of :class:`Lock`.
+    All users of the key must pass the same ``value``.  Any thread of a process that holds it may
+    release it.  Other arguments, costs and errors are those of :class:`Lock`.
 
     >>> import lsmkv
     >>> with lsmkv.Cache(shared=False) as cache:

@@ -4,7 +4,7 @@ With plain expiry all callers miss at the same moment, and all compute.  Here ea
 chance whether to compute early, the more likely the nearer the expiry and the longer the last
 computation has taken.  Source of the rule: A. Vattani, F. Chierichetti, K. Lowenstein, "Optimal
 Probabilistic Cache Stampede Prevention", VLDB 8(8), 2015.  ``Cache.memoize(lock=True)`` is the
-other way: there the callers wait for the one that computes.
+alternative: the callers wait for the one that computes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ R = TypeVar("R")
 _TIMED: Final = "result and seconds"
 """The last item of a key: what is stored is no result of ``memoize``."""
 _MARK: Final = "being computed"
-"""What the key by which one thread says that it computes early has besides."""
+"""The extra item in the key that marks an early computation in progress."""
 
 
 def memoize_stampede(
@@ -40,7 +40,7 @@ def memoize_stampede(
 ) -> Callable[[Callable[P, R]], Memoized[P, R]]:
     """A decorator that keeps results for ``expire`` seconds, and computes them again a bit earlier.
 
-    A result that is computed early is computed in a thread, while callers get the one before.
+    An early computation runs in a thread, while callers get the previous result.
     ``beta`` above 1 makes that earlier, below 1 later.  Other arguments are those of
     :meth:`lsmkv.Cache.memoize`.  Cost of a hit: a read.
 

@@ -1,7 +1,7 @@
-"""Asks a lab's right and broken functions, in a process of its own, which has limits.
+"""Asks a lab's right and broken functions, in a separate process with limits.
 
 So neither the command nor the grader hangs on an input without end, and no file of the broken code
-lies in a student's folder: it answers through a pipe.
+is in a student's folder: it answers through a pipe.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONGEST = 2000
 
 
 class Answers(NamedTuple):
-    """What both say of one input."""
+    """Answers of the right and the broken code for one input."""
 
     right: str
     broken: str
@@ -39,7 +39,7 @@ class Answers(NamedTuple):
 
     @property
     def is_found(self) -> bool:
-        """Whether the input shows the fault."""
+        """True if the input shows the fault."""
         return self.right != self.broken
 
 
@@ -64,7 +64,7 @@ def ask(lab: Lab, seed: int, text: str) -> Answers:
 
 
 def answers(lab: Lab, seed: int, text: str) -> Answers:
-    """What both say, in this process.  Raises :class:`InputError`."""
+    """Ask both in this process.  Raises :class:`InputError`."""
     subject, mark, fault = SUBJECTS[lab.slug], mark_of(seed).encode(), fault_of(lab, seed)
     name, arguments = call_in(text)
     if name not in subject.right:
@@ -77,7 +77,7 @@ def answers(lab: Lab, seed: int, text: str) -> Answers:
 
 
 _OF_WRONG_SHAPE = ("TypeError", "IndexError", "KeyError", "AttributeError", "AssertionError")
-"""Exceptions of the right function that say that it was called wrongly."""
+"""Exceptions of the right function after a wrong call."""
 
 
 def shorter(text: str) -> str:
@@ -90,7 +90,7 @@ def shorter(text: str) -> str:
 
 
 def main() -> None:
-    """Answer what stdin asks."""
+    """Answer the question on stdin."""
     asked = json.load(sys.stdin)
     limit(SECONDS, MEMORY_MIB)
     said: object

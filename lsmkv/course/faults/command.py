@@ -37,7 +37,7 @@ def fault(
     """Find the fault: a broken variant of a lab's code, which is yours alone.
 
     It writes files and answers into 'faults'. 'lsmkv dump' and 'lsmkv inspect' show what is wrong
-    with the files. Ask the variant whatever you like. Then write the smallest call that shows the
+    with the files. Ask the variant anything. Then write the smallest call that shows the
     fault into 'fault4.txt' (the number is that of the lab), and below it, after a '#', what the
     code does wrong. The same command then says whether the call shows it, and how large it is.
 

@@ -171,8 +171,8 @@ def _fragment(kind: int, data: bytes, crc: int | None = None) -> bytes:
 
 def _framed(payload: bytes, offset: int, **how: Any) -> bytes:
     """A record with a difference: ``least``, the bytes that a header needs; ``types``, those of
-    fragments; ``fills``, whether the end of a block is zeros; ``turns`` lengths; ``typed``, whether
-    the checksum has the type."""
+    fragments; ``fills`` the end of a block with zeros; ``turns`` lengths; ``typed``: the checksum
+    covers the type."""
     out = b""
     at = 0
     is_first = True
@@ -271,7 +271,7 @@ def _log_scene(mark: bytes, dice: random.Random) -> Calls:
 
 
 def _batch(mark: bytes, size: int) -> bytes:
-    """A batch of so many bytes, at least 40."""
+    """A batch of this many bytes, at least 40."""
     batch = batch_of(1, [(mark, b"")])
     while len(batch) != size:
         value = batch_of(1, [(mark, b"")])
@@ -345,14 +345,14 @@ LOG = Subject(
             lambda m: ([m.ljust(BLOCK_SIZE - 6, b".")], [], BLOCK_SIZE),
         ),
         Fault(
-            "A LAST fragment without its FIRST is taken for a record, since reading goes on"
+            "A LAST fragment without its FIRST is taken for a record, since reading continues"
             " after damage.",
             "read_log",
             _read_with(lenient=True, stubborn=True),
             lambda m: ([m, b""], [(0, 0)], 22),
         ),
         Fault(
-            "Reading goes on after damage.",
+            "Reading continues after damage.",
             "read_log",
             _read_with(stubborn=True),
             lambda m: ([m, b""], [(0, 0)], 22),
@@ -467,7 +467,7 @@ BLOCK = Subject(
             lambda m: ([(m, b""), (m + b"a", b"")], 2),
         ),
         Fault(
-            "Keys at restart points share bytes, too.",
+            "Keys at restart points also share bytes.",
             "build_block",
             _varied(whole=False),
             lambda m: ([(m, b""), (m + b"a", b"")], 1),

@@ -1,4 +1,4 @@
-"""A broken variant, what it is found by, and how an input shows it.
+"""A broken variant, its clues, and the inputs that show it.
 
 A variant is wrong only where its input holds the student's mark, with which all their keys begin.
 So an input that shows one student's fault shows nothing of another's.
@@ -25,7 +25,7 @@ class Fault:
     """One way to be wrong."""
 
     what: str
-    """In a sentence, for the teacher."""
+    """A sentence for the teacher."""
     function: str
     wrong: Function
     shows: Callable[[bytes], tuple[Any, ...]]
@@ -56,7 +56,7 @@ class Subject:
 
 
 def holds(value: object, mark: bytes) -> bool:
-    """Whether a value has the mark in any of its bytes or texts.
+    """True if a value has the mark in any of its bytes or texts.
 
     >>> holds([(1, b"ant: a key")], b"ant"), holds({"an": 1}, b"ant")
     (True, False)
@@ -86,7 +86,7 @@ def size_of(value: object) -> int:
 
 
 def answer_of(function: Function, arguments: Sequence[Any]) -> str:
-    """What a function answers, as text; of an exception, its name."""
+    """Return a function's answer as text; for an exception, its name."""
     try:
         return repr(function(*arguments))
     except Exception as error:  # whatever a variant or an input of the wrong shape raises
@@ -94,7 +94,7 @@ def answer_of(function: Function, arguments: Sequence[Any]) -> str:
 
 
 class InputError(ValueError):
-    """What a student wrote is not a call with plain values."""
+    """Raised if a student's text is not a call with plain values."""
 
 
 _OPERATORS: Final[dict[type[ast.operator], Function]] = {

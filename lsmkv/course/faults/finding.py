@@ -1,4 +1,4 @@
-"""What a student has written down about a fault: a call that shows it, and a sentence."""
+"""A student's finding about a fault: a call that shows it, and a sentence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Finding:
     """For the teacher to read."""
     is_found: bool
     size: int
-    """The size of the call; 0 if it is none."""
+    """The size of the call; 0 if it is invalid."""
     least: int
     """The size of the smallest call that the course knows."""
     message: str

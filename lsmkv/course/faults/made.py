@@ -38,7 +38,7 @@ def _last_key(block: bytes, number: int) -> bytes:
 
 
 def offsets_of(blocks: Sequence[bytes]) -> list[int]:
-    """Where each of these data blocks begins in their table, and where they end."""
+    """Return the offset of each of these data blocks in their table, and the end of the last."""
     offsets = [0]
     for block in blocks:
         offsets.append(offsets[-1] + len(sealed(block)))

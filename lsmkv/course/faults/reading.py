@@ -49,8 +49,8 @@ def _seen(
     before: bool = False,
     oldest: bool = False,
 ) -> list[tuple[bytes, bytes]]:
-    """What a reader sees: if it ``skips`` deletions, ``shows`` them, stops ``before`` its sequence,
-    or takes the ``oldest`` version."""
+    """Return what a reader sees: if it ``skips`` deletions, ``shows`` them, stops ``before`` its
+    sequence, or takes the ``oldest`` version."""
     found: list[tuple[bytes, bytes]] = []
     for key, some in groupby(_memtable(versions), key=lambda one: one[0]):
         within = [one for one in some if one[1] <= sequence - before]
@@ -183,7 +183,7 @@ MERGING = Subject(
             lambda m: ([(m, 0, None)], 0),
         ),
         Fault(
-            "A reader looks behind deletions.",
+            "A reader looks past deletions.",
             "visible",
             lambda versions, n: _seen(versions, n, skips=True),
             lambda m: ([(m, 0, b""), (m, 1, None)], 1),

@@ -1,4 +1,4 @@
-"""The faults of each lab, and which of them is whose."""
+"""The faults of each lab, and their assignment to students."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fault_of(lab: Lab, seed: int) -> Fault:
 
 
 def traces_of(lab: Lab, seed: int) -> Files:
-    """What a student has to find it by: files, by name, and a text of calls with their answers."""
+    """Return a student's clues to the fault: files by name, and a text of calls with answers."""
     subject, mark = SUBJECTS[lab.slug], mark_of(seed).encode()
     code = subject.variant(fault_of(lab, seed), mark)
     lines = [f"# Lab {lab.number}: what the broken code answers.  At least one answer is wrong.\n"]

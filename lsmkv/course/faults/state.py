@@ -40,9 +40,9 @@ def _replay(
     skips: bool = False,
     refuses: bool = False,
 ) -> tuple[dict[bytes, bytes | None], int]:
-    """What logs hold: if the ``first`` value of a key counts, deletions are forgotten, the last
-    batch's start is the last sequence, it ``falls`` below the MANIFEST's, gaps are skipped, or a
-    torn end is refused."""
+    """Return the content of logs: if the ``first`` value of a key counts, deletions are forgotten,
+    the last batch's start is the last sequence, it ``falls`` below the MANIFEST's, gaps are
+    skipped, or a torn end is refused."""
     found: dict[bytes, bytes | None] = {}
     expected = start = None
     bad = False

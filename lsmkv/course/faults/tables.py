@@ -52,7 +52,7 @@ def _created(keys: Sequence[bytes], bits_per_key: int, **how: Any) -> bytes:
 
 
 def _hash_with(order: str, rest: int) -> Function:
-    """A hash with words in an order, whose rest is folded by so many bits."""
+    """A hash with words in an order, whose rest is folded by ``rest`` bits."""
 
     def hashed(key: bytes) -> int:
         m = 0xC6A4A793
@@ -310,7 +310,7 @@ FILTER_BLOCK = Subject(
             lambda m: ([(2048, [m]), (2048, [])], 0),
         ),
         Fault(
-            "Behind the last filter there is an empty one.",
+            "After the last filter there is an empty one.",
             "filter_for",
             lambda blocks, offset: _filter_for(blocks, offset) or b"",
             lambda m: ([(0, [m]), (0, [])], 2048),
@@ -366,7 +366,7 @@ def _decoded(handle: bytes) -> tuple[int, int]:
 
 
 def _handles(data: bytes) -> list[tuple[int, int]]:
-    """Where the metaindex is, and where the index is, by the footer of a table."""
+    """Return the handles of the metaindex and the index from the footer of a table."""
     meta = _decoded(data[-48:-8])
     rest = data[-48 + len(BlockHandle(*meta).encode()) : -8]
     return [meta, _decoded(rest)]
@@ -380,7 +380,7 @@ def _with_footer(data: bytes, turned: bool = False, padded: bool = True) -> byte
 
 
 def _rebuilt(versions: Versions, block_size: int, counted: int = 0, last: bool = True) -> bytes:
-    """A table whose index says something else."""
+    """A table with another index."""
     data = _build_table(versions, block_size)
     (meta, index) = _handles(data)
     entries: list[tuple[bytes, bytes]] = []
@@ -493,7 +493,7 @@ TABLE = Subject(
             lambda m: ([(m, 0, None)], 1),
         ),
         Fault(
-            "A get finds an older value behind a deletion.",
+            "A get finds an older value past a deletion.",
             "get",
             lambda versions, size, key: _get([v for v in versions if v[2] is not None], size, key),
             lambda m: ([(m, 1, None), (m, 0, b"")], 1, m),

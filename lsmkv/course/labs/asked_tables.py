@@ -22,7 +22,7 @@ Content = dict[bytes, bytes | None]
 
 
 class Step(NamedTuple):
-    """What a Get requested from a table: its filter's answer, or a block."""
+    """A request of a Get to a table: its filter's answer, or a block."""
 
     level: int
     table: int
@@ -72,7 +72,7 @@ class AskedTable:
     def _require_block(self, block: int) -> None:
         require(
             type(block) is int and 0 <= block < len(self.index_keys),
-            f"{self} has the blocks 0 to {len(self.index_keys) - 1}, and your code asks for"
+            f"{self} has the blocks 0 to {len(self.index_keys) - 1}, and your code requests"
             f" {shown(block)}.",
         )
 
@@ -220,7 +220,7 @@ def described(levels: Levels) -> str:
 
 
 def holds(table: AskedTable, key: bytes) -> bool:
-    """Whether an invented table has a version of a key."""
+    """True if an invented table has a version of a key."""
     return isinstance(table, MadeTable) and bool(table.versions(key))
 
 

@@ -170,7 +170,7 @@ def seeking(code: ModuleType) -> str:
 
 
 def bisecting(code: ModuleType) -> str:
-    """A seek near the end of a block does not read its start."""
+    """Check that a seek near the end of a block does not read its start."""
     entries = [(b"key%04d" % n, b"v") for n in range(1000)]
     data = bytearray(built(entries, 4))
     points = parse_block(bytes(data), "data").restart_points()
@@ -193,7 +193,7 @@ def bisecting(code: ModuleType) -> str:
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """The student's code reads and rebuilds each block of a table, in place."""
+    """Check the student's code by reading and rebuilding each block of a table, in place."""
     content: dict[bytes, bytes | None] = {
         b"user:%05d" % n: b"value %d" % n * (n % 5) for n in range(1000)
     }

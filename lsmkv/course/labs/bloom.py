@@ -179,7 +179,7 @@ def meaning(keys: Sequence[bytes], data: bytes, at: int) -> str:
 
 
 def no_false_negatives(code: ModuleType) -> str:
-    """Added keys are always found again."""
+    """Check that added keys are always found again."""
     dice = random.Random(1970)
     for number in range(60):
         keys = [dice.randbytes(dice.randrange(12)) for _ in range(number)]
@@ -305,7 +305,7 @@ ABSENT = some_keys(2, KEYS)
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """A store works with the student's filters, and LevelDB reads what that store wrote."""
+    """Check that a store works with the student's filters, and that LevelDB reads its files."""
     student = StudentPolicy(code)
     with scratch() as directory:
         ours, theirs = os.path.join(directory, "student"), os.path.join(directory, "leveldb")

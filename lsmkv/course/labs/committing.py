@@ -39,7 +39,7 @@ LEFT_BEHIND = "000099.ldb", "000100.dbtmp"
 
 
 class Plan(NamedTuple):
-    """What a recovery has to write: new files by name, and the number of its MANIFEST."""
+    """The files that a recovery has to write: new files by name, and the number of its MANIFEST."""
 
     files: Mapping[str, bytes]
     manifest_number: int
@@ -140,17 +140,17 @@ def crashed() -> Crashed:
 
 
 def commit_plan(code: ModuleType, directory: Directory, plan: Plan, obsolete: list[str]) -> None:
-    """Let the student carry out a plan."""
+    """Have the student carry out a plan."""
     code.commit(directory, dict(plan.files), plan.manifest_number, list(obsolete))
 
 
 def commit_with(code: ModuleType, directory: Directory) -> None:
-    """Let the student commit the recovery of the crashed store."""
+    """Have the student commit the recovery of the crashed store."""
     commit_plan(code, directory, crashed().plan, crashed().obsolete)
 
 
 def committing(code: ModuleType) -> str:
-    """Nothing is lost, whenever the power is cut during a commit."""
+    """Check that nothing is lost, whenever the power is cut during a commit."""
     env, plan, obsolete, content = crashed()
     run = Run(env, functools.partial(commit_with, code))
     with run.env.open_directory(PATH) as directory:
@@ -174,7 +174,7 @@ def committing(code: ModuleType) -> str:
 
 
 def rules(plan: Plan, obsolete: list[str]) -> list[Rule]:
-    """What must be durable before what."""
+    """Return the rules for the order in which files become durable."""
     change = ("rename", CURRENT)
     found: list[Rule] = []
     for name, data in plan.files.items():
@@ -205,7 +205,7 @@ def rules(plan: Plan, obsolete: list[str]) -> list[Rule]:
 
 
 def failing(code: ModuleType) -> str:
-    """Each call on the disk fails in turn.  Before the change of CURRENT, commit must raise, and
+    """Fail each call on the disk in turn.  Before the change of CURRENT, commit must raise, and
     remove nothing; afterwards it may continue with all other files."""
     env, directory = on_a_faulty_disk()
     before = env.calls
@@ -226,7 +226,7 @@ def failing(code: ModuleType) -> str:
 
 
 def is_in_force(calls: Sequence[str]) -> bool:
-    """Whether the change of CURRENT is durable after these calls on the disk."""
+    """True if the change of CURRENT is durable after these calls on the disk."""
     return "rename" in calls and "dir_sync" in calls[calls.index("rename") :]
 
 
@@ -234,7 +234,7 @@ def judge_failure(env: FaultyEnv, raised: bool, n: int, in_force: bool) -> None:
     """Fail unless the student's commit acted correctly when its n-th call on the disk failed.
 
     ``in_force``: the change of CURRENT was durable by then.  If lsmkv cannot remove a file, it
-    continues with the others, and the student may do so, too.
+    continues with the others, and so may the student.
     """
     if not env.struck:
         return

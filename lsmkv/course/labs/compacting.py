@@ -48,7 +48,7 @@ Entry = tuple[bytes, int, bytes | None]
 OPTIONS = lsmkv.Options()
 ORDER = InternalKeyComparator(lsmkv.BytewiseComparator())
 OUTPUT_BYTES = 5_000
-"""Where the student's outputs are split."""
+"""The size at which the student's outputs are split."""
 
 
 def version_of(levels: Sequence[Sequence[File]]) -> Version:
@@ -214,7 +214,7 @@ def runs_of(directory: Directory, choice: Choice) -> list[list[Entry]]:
 
 
 def compacted_by_the_engine(tables: list[list[list[Entry]]], snapshot: int) -> list[Entry]:
-    """What the engine's own merge leaves of the same tables, in an in-memory store."""
+    """Return the entries that the engine's own merge leaves of the same tables, in memory."""
     env = lsmkv.MemoryEnv()
     lsmkv.DB("store", create_if_missing=True, env=env).close()
     with env.open_directory("store") as directory:
@@ -229,7 +229,7 @@ def compacted_by_the_engine(tables: list[list[list[Entry]]], snapshot: int) -> l
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """The student picks and merges the tables of a store, which reads as before."""
+    """Check that a store reads as before, after the student picks and merges its tables."""
     tables = history()
     last = max(entry[1] for level in tables for run in level for entry in run)
     content: dict[bytes, bytes | None] = {}
@@ -257,7 +257,7 @@ def compact_store(
     snapshot: int,
     expected: list[Entry],
 ) -> str:
-    """Let the student carry out the compaction that a store needs."""
+    """Have the student carry out the compaction that a store needs."""
     version = lay_out(directory, tables)
     levels = files_of_version(version)
     require_urgent(code.level_scores(levels), version)
@@ -299,7 +299,7 @@ def compact_store(
 
 
 def require_urgent(got: object, version: Version) -> None:
-    """The highest of the student's scores is the one that the engine uses."""
+    """Fail unless the highest of the student's scores is the one that the engine uses."""
     require(
         isinstance(got, list) and len(got) == LEVELS - 1,
         f"level_scores must return a list of {LEVELS - 1} scores, not {shown(got)}.",
@@ -350,7 +350,7 @@ def require_picked(got: object, expected: Choice | None, what: str, hint: str = 
 
 
 def are_tables(got: object) -> bool:
-    """Whether a student's result is a list of tables."""
+    """True if a student's result is a list of tables."""
     return isinstance(got, list) and all(isinstance(one, tuple) and len(one) == 4 for one in got)
 
 
@@ -399,7 +399,7 @@ def words(entry: Entry) -> str:
 
 
 def why_kept(entry: Entry, expected: list[Entry]) -> str:
-    """Why a compaction has to keep an entry."""
+    """Explain why a compaction has to keep an entry."""
     newer = [other for other in expected if other[0] == entry[0] and other[1] > entry[1]]
     if newer:
         return (
@@ -415,7 +415,7 @@ def why_kept(entry: Entry, expected: list[Entry]) -> str:
 
 
 def why_dropped(entry: Entry, runs: Sequence[Sequence[Entry]]) -> str:
-    """Why a compaction has to drop an entry."""
+    """Explain why a compaction has to drop an entry."""
     if not any(entry in run for run in runs):
         return "It is in none of the runs."
     if any(other[0] == entry[0] and other[1] > entry[1] for run in runs for other in run):

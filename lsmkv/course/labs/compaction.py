@@ -177,7 +177,7 @@ def random_levels(dice: random.Random) -> Levels:
 
 
 def choices(code: ModuleType) -> str:
-    """Which level, which of its tables, and which tables of the next level."""
+    """Check the choice of the level, of its tables, and of the tables of the next level."""
     four = [(9 - n, 0.1, "abxy"[n], "bcyz"[n]) for n in range(4)]
     three = [(1, 4, "a", "d"), (2, 4, "f", "h"), (3, 4, "k", "m")]
     below = [(11, 9, "c", "e"), (12, 9, "h", "j"), (13, 9, "n", "p")]
@@ -283,7 +283,7 @@ def engine_pick(levels: Levels, pointers: Sequence[bytes | None]) -> Choice | No
 
 
 def deeper(code: ModuleType) -> str:
-    """Whether a deletion still hides something below."""
+    """Check that a deletion is kept if it still hides something below."""
     levels = levels_of(
         l0=[(9, 1, "a", "z")],
         l1=[(8, 1, "b", "c")],
@@ -321,7 +321,7 @@ DEEP = (b"dog",)
 
 
 def versions(code: ModuleType) -> str:
-    """Older versions are dropped, except those that a snapshot reads."""
+    """Check that older versions are dropped, except those that a snapshot reads."""
     put: list[list[Entry]] = [
         [(b"ant", 9, b"new"), (b"bee", 8, b"only")],
         [(b"ant", 6, b"middle"), (b"cat", 5, b"only")],
@@ -343,7 +343,7 @@ def versions(code: ModuleType) -> str:
 
 
 def deletions(code: ModuleType) -> str:
-    """Deletions are dropped when they no longer hide anything."""
+    """Check that deletions are dropped when they no longer hide anything."""
     cases: tuple[tuple[list[list[Entry]], int, tuple[bytes, ...], str], ...] = (
         ([[(b"ant", 5, None)]], 9, (), ""),
         ([[(b"ant", 5, None)]], 9, (b"ant",), ""),
@@ -499,7 +499,7 @@ def drawing() -> str:
 
 
 def fate(entry: Entry, newer: Entry | None, stays: bool) -> str:
-    """Whether a version is kept, and why."""
+    """Say whether a version is kept, and why."""
     _, sequence, value = entry
     if newer is not None:
         if stays:

@@ -199,7 +199,7 @@ def groups(code: ModuleType) -> str:
 
 
 def described(blocks: Blocks) -> str:
-    """A few blocks, in words; the sequence number of a key if there are several versions of it."""
+    """Describe a few blocks, with the sequence numbers of keys that have several versions."""
     words: list[str] = []
     user_keys = [key[:-8] for _, keys in blocks for key in keys]
     for offset, keys in blocks:
@@ -246,7 +246,7 @@ def copied(blocks: Blocks) -> list[tuple[int, list[bytes]]]:
 
 
 def cases() -> list[tuple[Blocks, lsmkv.FilterPolicy, str]]:
-    """Blocks, the policy of their filters, and both in words."""
+    """Blocks, the policy of their filters, and a description of both."""
     found: list[tuple[Blocks, lsmkv.FilterPolicy, str]] = [
         (blocks, SPELLED, described(blocks)) for blocks, _, _ in GROUPS
     ]
@@ -347,7 +347,7 @@ def finding(code: ModuleType) -> str:
 
 
 def asking(code: ModuleType) -> str:
-    """The answers for keys, and which filters are asked."""
+    """Check the answers for keys, and the filters that are asked."""
     data = built(SAMPLE, SPELLED)
     questions = (
         (0, b"ant", True, "Filter 0 holds ant, bee and cat."),
@@ -385,7 +385,7 @@ def asking(code: ModuleType) -> str:
 
 
 def no_false_negatives(code: ModuleType) -> str:
-    """What is built is found again."""
+    """Check that every key that was added is found again."""
     for seed in range(60):
         blocks = some_blocks(seed)
         data = code.build_filter_block(copied(blocks), POLICY.create_filter)
@@ -438,7 +438,7 @@ def damaged(code: ModuleType) -> str:
                 raise CheckFailure(
                     f"{function} raises {type(error).__name__} for a damaged filter block ({what})."
                     f" It must return {expected}: a filter only saves reads, and without it the"
-                    " store goes on."
+                    " store continues."
                 ) from None
             require_equal(
                 got,
@@ -461,7 +461,7 @@ def some_keys(seed: int) -> list[bytes]:
 
 PRESENT = [b"0", *some_keys(1), b"g"]
 ABSENT = some_keys(2)
-"""Keys that the store does not hold, between those that it holds, so that a table is asked for
+"""Keys that the store does not hold, between those that it holds, so that a table is searched for
 them."""
 CONTENT: dict[bytes, bytes | None] = {
     key: None if n % 10 == 3 else b"value %d " % n * (1 + n % 4) for n, key in enumerate(PRESENT)
@@ -510,7 +510,7 @@ class Parts:
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """A table gets the student's filter block, and the student's code reads the engine's."""
+    """Check the student's filter block in a table, and the student's code on the engine's."""
     with scratch() as directory:
         theirs, ours = os.path.join(directory, "leveldb"), os.path.join(directory, "student")
         with lsmkv.DB(theirs, create_if_missing=True, filter_policy=POLICY, compression=None) as db:
@@ -550,7 +550,7 @@ def in_the_engine(code: ModuleType) -> str:
     require(
         ruled_out == reference,
         f"Of {len(ABSENT):,} absent keys, your key_may_match on the engine's own filter block"
-        f" says no for {ruled_out:,}, and the engine does so for {reference:,}.",
+        f" says no for {ruled_out:,}, and the engine for {reference:,}.",
     )
     return (
         f"of {len(ABSENT):,} Gets of absent keys your filter block answered {saved:,} with no, and"
@@ -560,8 +560,8 @@ def in_the_engine(code: ModuleType) -> str:
 
 
 def read_back(directory: str, what: str) -> tuple[int, int]:
-    """Read all keys, and absent ones; how many of the absent ones a filter ruled out, and how many
-    not."""
+    """Read all keys, and absent ones; return how many of the absent ones a filter ruled out, and
+    how many not."""
     with lsmkv.DB(directory, filter_policy=POLICY, read_only=True) as db:
         found = {key: db.get(key) for key in CONTENT}
         require_same(found, CONTENT, f"{what}: lsmkv reads")

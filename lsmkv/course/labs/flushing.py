@@ -46,7 +46,7 @@ OLD, NEW = 4, 11
 
 
 def naming(code: ModuleType) -> str:
-    """CURRENT names one MANIFEST or the other, whenever the power is cut."""
+    """Check that CURRENT names one MANIFEST or the other, whenever the power is cut."""
     env = lsmkv.MemoryEnv()
     names = {number: make_name("manifest", number).encode() + b"\n" for number in (OLD, NEW)}
     with env.open_directory(PATH, create=True) as directory:
@@ -109,7 +109,7 @@ def naming(code: ModuleType) -> str:
                 return "there is no CURRENT."
         return "" if found in names.values() else f"CURRENT holds {found!r}."
 
-    states = run.survives(judge, "set_current", rules, "CURRENT must be replaced at once.")
+    states = run.survives(judge, "set_current", rules, "CURRENT must be replaced atomically.")
     return f"{states} states that a power cut or a kill can leave"
 
 
@@ -176,14 +176,14 @@ def entries_of_log(directory: Directory, name: str) -> tuple[list[tuple[bytes, b
 
 
 def flush_with(code: ModuleType, directory: Directory) -> None:
-    """Let the student flush the store in a directory."""
+    """Have the student flush the store in a directory."""
     job = work()
     with directory.append_to(job.manifest) as manifest:
         code.flush(directory, manifest, job.table_name, job.table, job.edit, job.old_log)
 
 
 def flushing(code: ModuleType) -> str:
-    """A store is flushed, and holds all that was acknowledged, whenever the power is cut."""
+    """Check that a flushed store holds all that was acknowledged, whenever the power is cut."""
     job = work()
     run = Run(job.env, functools.partial(flush_with, code))
     require_flushed(run.env, job)

@@ -22,7 +22,7 @@ from lsmkv.files import (
 )
 
 __all__ = ["frame"]
-"""What other labs' checks import from here: the engine's, which no starter hands out."""
+"""Names that other labs' checks import from here: the engine's, which no starter includes."""
 
 LEVELS = 7
 KIND_DELETION, KIND_VALUE = 0, 1
@@ -44,7 +44,7 @@ def sealed(contents: bytes) -> bytes:
 
 
 def entries_in(contents: bytes) -> list[Entry]:
-    """The entries of a block, whatever its keys and values are."""
+    """The entries of a block with any keys and values."""
     return [part for part in parse_block(contents, "data").walk() if isinstance(part, Entry)]
 
 

@@ -64,7 +64,7 @@ def group(value: int, length: int, at: int) -> str:
 
 
 def decoded(code: ModuleType) -> str:
-    """Numbers come back, with the position after them, at any place in the data."""
+    """Check decoded numbers, and the positions after them, at any place in the data."""
     for value in (*NUMBERS, *some_numbers(2)):
         data = encode_varint(value)
         got = code.decode_varint(data, 0)
@@ -84,7 +84,7 @@ def decoded(code: ModuleType) -> str:
 
 
 def refused(code: ModuleType) -> str:
-    """Invalid varints raise ValueError."""
+    """Check that invalid varints raise ValueError."""
     for data, why in (
         (b"", "there is no byte at the position"),
         (b"\x80", "the last byte says that another one follows"),
@@ -120,7 +120,7 @@ def part(size: int, at: int) -> str:
 
 
 def unpacked(code: ModuleType) -> str:
-    """The parts come back, and keys without a tag are refused."""
+    """Check the parts of keys, and that keys without a tag are refused."""
     for parts in KEYS:
         key = make_key(*parts)
         user_key, sequence, kind = parts
@@ -141,7 +141,7 @@ def unpacked(code: ModuleType) -> str:
 
 
 def compared(code: ModuleType) -> str:
-    """User keys ascend, and of one user key the newest version comes first."""
+    """Check that user keys ascend, and that the newest version of a user key comes first."""
     order = InternalKeyComparator(lsmkv.BytewiseComparator())
     user_keys = (b"", b"a", b"a\x00", b"aa", b"b", b"\x7f", b"\x80", b"a" + bytes(8), b"a\xff")
     keys = [
@@ -170,7 +170,7 @@ def compared(code: ModuleType) -> str:
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """A batch of the student's varints is recovered, and a block of the student's keys searched."""
+    """Recover a batch of the student's varints, and search a block of the student's keys."""
     content = {b"key%d" % n: b"v" * (n * n) for n in range(40)} | {b"key7": None, b"k" * 300: b"x"}
     with scratch() as directory:
         store = os.path.join(directory, "store")

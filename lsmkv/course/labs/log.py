@@ -36,7 +36,7 @@ PLACES: tuple[tuple[int, int, str], ...] = (
     (10, BLOCK_SIZE - 7, "A header fits into the last seven bytes: FIRST, with no data."),
     (0, BLOCK_SIZE - 7, "An empty record fits into the last seven bytes: FULL."),
 )
-"""Lengths of records, where they begin, and what follows from that."""
+"""Lengths of records, their offsets, and the consequences."""
 
 
 def payload(length: int) -> bytes:
@@ -164,7 +164,7 @@ def reading(code: ModuleType) -> str:
 
 
 def torn(code: ModuleType) -> str:
-    """A log is cut anywhere: the records before the cut come back, and no others."""
+    """Cut a log anywhere: the records before the cut must be read, and no others."""
     records = [b"one", b"", b"three", payload(40000), b"five"]
     log = log_of(records)
     ends = [len(log_of(records[:number])) for number in range(len(records) + 1)]
@@ -186,7 +186,7 @@ def torn(code: ModuleType) -> str:
 
 
 def damaged(code: ModuleType) -> str:
-    """A byte of a log is damaged: the records before it come back, and no wrong one."""
+    """Damage a byte of a log: the records before it must be read, and no wrong one."""
     records = [b"one", b"two", b"three", b"four"]
     log = log_of(records)
     ends = [len(log_of(records[:number])) for number in range(len(records) + 1)]
@@ -218,7 +218,7 @@ def damaged(code: ModuleType) -> str:
 
 
 def fragment_of(kind: int, data: bytes) -> bytes:
-    """A fragment whose checksum is right, whatever its type."""
+    """A fragment of any type with the right checksum."""
     header = masked_crc32c(bytes([kind]) + data).to_bytes(4, "little")
     return header + len(data).to_bytes(2, "little") + bytes([kind]) + data
 
@@ -259,8 +259,8 @@ NEVER_WRITTEN: tuple[tuple[bytes, str, str], ...] = (
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """A store recovers the student's log, also a torn one, and the student's code reads a store's
-    log."""
+    """Recover the student's log, also a torn one, in a store, and read a store's log by the
+    student's code."""
     dice = random.Random(5)
     content = {
         b"key%02d" % n: dice.randbytes(dice.choice((10, 800, 33000, 70000))) for n in range(40)
@@ -293,7 +293,7 @@ def in_the_engine(code: ModuleType) -> str:
 
 
 def recover(log: bytes, content: dict[bytes, bytes | None], what: str) -> str:
-    """A store with this log has this content, for lsmkv and for LevelDB."""
+    """Check that a store with this log has this content, for lsmkv and for LevelDB."""
     with scratch() as directory:
         store_with_log(directory, log)
         (path,) = files_of(directory, "log")

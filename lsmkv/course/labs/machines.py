@@ -15,8 +15,8 @@ class Machine:
     """Runs things and returns what each run costs: its own cost, changed by the machine.
 
     With ``cold``, the first runs of a thing, as many as stated, cost double.  With ``drift``, each
-    run costs this share more than the one before it, whatever runs.  ``noise`` is at most this
-    share, up or down, from a seed.
+    run costs this share more than the previous run of anything.  ``noise`` is at most this share,
+    up or down, from a seed.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Machine:
     def trap(
         self, got: Mapping[str, Sequence[float]], names: Sequence[str], rounds: int, warmup: int
     ) -> str:
-        """What was wrong with an experiment that ran here, in words; empty if nothing was."""
+        """Describe the fault of an experiment that ran here; empty if there is none."""
         every = warmup + rounds
         if len(self.runs) == len(names) * every and len(names) > 1:
             if self.runs == [name for name in names for _ in range(every)]:
@@ -85,7 +85,7 @@ class Machine:
 
 
 def counted(samples: int) -> str:
-    """A number of samples, in words."""
+    """Format a number of samples."""
     return f"{samples} sample{'' if samples == 1 else 's'}"
 
 

@@ -71,7 +71,7 @@ def encoding(code: ModuleType) -> str:
 
 
 def decoding(code: ModuleType) -> str:
-    """The fields come back, in their order."""
+    """Check the decoded fields, in their order."""
     edits = [*EDITS, *(some_fields(seed) for seed in range(40, 80))]
     for fields in edits:
         record = encoded(fields)
@@ -90,7 +90,7 @@ def decoding(code: ModuleType) -> str:
 
 
 def refusing(code: ModuleType) -> str:
-    """Invalid records raise ValueError."""
+    """Check that invalid records raise ValueError."""
     record = encoded(EDITS[-1])
     ends = [at for at, _, description in parts(EDITS[-1]) if description.startswith("tag")]
     cases = [
@@ -131,7 +131,7 @@ def applying(code: ModuleType) -> str:
 
 
 def in_words(field: Field) -> str:
-    """A field of an edit that is applied."""
+    """Describe a field of an edit that is applied."""
     name = LAYOUT[field[0]][0]
     if field[0] not in (DELETED_FILE, NEW_FILE):
         return f"{name} {field[1]}"
@@ -204,7 +204,7 @@ def replaying(code: ModuleType) -> str:
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """The student reads the engine's MANIFEST, writes one, and flushes on a real disk."""
+    """Check the student's reading and writing of a MANIFEST, and a flush on a real disk."""
     with scratch() as parent:
         store = os.path.join(parent, "store")
         content = fill(store)
@@ -244,7 +244,7 @@ def fill(store: str) -> dict[bytes, bytes]:
 
 
 def replay_of(code: ModuleType, store: str) -> tuple[int, Levels]:
-    """Let the student replay a store's MANIFEST; returns the number of records, and the levels."""
+    """Have the student replay a store's MANIFEST; returns the number of records, and the levels."""
     with (
         lsmkv.LocalEnv().open_directory(store) as directory,
         Manifest(directory.open(manifest_in_force(directory))) as opened,

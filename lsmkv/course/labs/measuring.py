@@ -56,7 +56,7 @@ def summaries(code: ModuleType) -> str:
 
 
 def summary_hint(got: object, samples: Sequence[float]) -> str:
-    """The likely mistake behind a wrong summary."""
+    """The likely cause of a wrong summary."""
     median, lower, upper = summarize(samples)
     middle = len(samples) // 2
     ordered = sorted(samples)
@@ -88,7 +88,7 @@ def orders(code: ModuleType) -> str:
                 " drift. Reverse the order in every other round: a b b a."
             )
         elif isinstance(got, list) and got == sorted(got) and len(got) == len(expected):
-            hint = f"Here all runs of {names[0]!r} come before the others. Let them take turns."
+            hint = f"Here all runs of {names[0]!r} come before the others. Alternate them."
         elif got == alternate(names[::-1], rounds):
             hint = "The first round has the order that was given; the second is reversed."
         require_equal(got, expected, f"alternate({tuple(names)}, {rounds})", hint)
@@ -134,7 +134,7 @@ def intervals(code: ModuleType) -> str:
 def interval_hint(
     got: object, a: Sequence[float], b: Sequence[float], resamples: int, seed: int
 ) -> str:
-    """The likely mistake behind a wrong interval."""
+    """The likely cause of a wrong interval."""
     if not is_triple(got):
         return "The result is (low, ratio, high)."
     low, ratio, high = got
@@ -211,7 +211,7 @@ def require_samples(got: object, names: Sequence[str], what: str) -> dict[str, l
 
 
 def experiments(code: ModuleType) -> str:
-    """Which runs are made, in which order, and which samples are kept."""
+    """Check the runs, their order, and the samples that are kept."""
     cases = ((("a", "b"), 4, 0), (("a", "b"), 4, 2), (("a", "b", "c"), 3, 1), (("b", "a"), 2, 3))
     for names, rounds, warmup in cases:
         # Each run costs one less than the one before it.
@@ -327,8 +327,8 @@ def oldest_keys(batch: int) -> list[bytes]:
 class Reads:
     """The measurement: the block reads of a batch of Gets.
 
-    The first run of each store asks for the first batch of keys, the second for the second, and so
-    on, so all stores are asked for the same keys in a round.
+    The first run of each store reads the first batch of keys, the second run the second, and so on,
+    so all stores read the same keys in a round.
     """
 
     stores: Mapping[str, lsmkv.DB]
@@ -336,7 +336,7 @@ class Reads:
     runs: Counter[str] = field(default_factory=Counter)
 
     def __call__(self, name: str) -> float:
-        """Ask a store for its next batch of keys."""
+        """Read the next batch of keys of a store."""
         number = self.runs[name]
         self.runs[name] += 1
         return block_reads(self.stores[name], self.batch(number))
@@ -368,7 +368,7 @@ def require_predicted(got: object, tables: int, rate: float) -> None:
         " the block that holds the key is always read: one more."
     )
     if is_number(got) and near(got, tables * rate):
-        hint = "The block that holds the key is read, too: one more."
+        hint = "The block that holds the key is also read: one more."
     elif is_number(got) and near(got, (tables + 1) * rate):
         hint = "The filter of the table that holds the key never says no: its read is certain."
     require_number(got, predict(tables, rate), f"predict({tables}, {rate:g})", hint)
@@ -456,12 +456,12 @@ def found_none(code: ModuleType, reads: Reads) -> tuple[float, float, float]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a number; an int is accepted for a float."""
+    """True if a value is a number; an int is accepted for a float."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_triple(value: object) -> TypeGuard[tuple[float, float, float]]:
-    """Whether a value is a tuple of three numbers."""
+    """True if a value is a tuple of three numbers."""
     return isinstance(value, tuple) and len(value) == 3 and all(map(is_number, value))
 
 

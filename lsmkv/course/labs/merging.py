@@ -94,7 +94,7 @@ def described(entry: object) -> str:
 
 
 def ordered(code: ModuleType) -> str:
-    """Internal keys sort by user key, then the newest first."""
+    """Check that internal keys sort by user key, then the newest first."""
     sequences = ((1, 1), (2, 0), (255, 1), (256, 1), (1 << 20, 0), (1 << 40, 1))
     keys = [make_key(key, sequence, kind) for key in USER_KEYS for sequence, kind in sequences]
     for a in keys:
@@ -160,7 +160,7 @@ def large() -> Watched:
 
 
 def inserted(code: ModuleType) -> str:
-    """A memtable is sorted after each insert, whatever the order of the writes."""
+    """Check that a memtable is sorted after each insert, for any order of the writes."""
     for seed in range(6):
         writes = history(seed, 40)
         dice = random.Random(seed)
@@ -258,7 +258,7 @@ def spread(writes: Sequence[Write], number: int, seed: int) -> list[list[Entry]]
 
 
 def merged(code: ModuleType) -> str:
-    """All entries of all runs, in order, both ways."""
+    """Check all entries of all runs, in order, both ways."""
     for seed, number in enumerate((0, 1, 2, 3, 8, 40)):
         writes = history(seed, 60) if number else []
         runs = spread(writes, number, seed)
@@ -284,7 +284,7 @@ def merged(code: ModuleType) -> str:
 
 
 def lazily(code: ModuleType) -> str:
-    """An entry is taken from a run when it is needed, not before."""
+    """Check that an entry is taken from a run when it is needed, not before."""
     runs = [
         [Write(100 * n + m + 1, b"%03d" % (20 * m + n), b"v").entry for m in range(50)]
         for n in range(20)
@@ -316,7 +316,7 @@ def lazily(code: ModuleType) -> str:
 
 
 def forwards(code: ModuleType) -> str:
-    """What readers at several sequences see, compared with a dict."""
+    """Compare the views of readers at several sequences with a dict."""
     return viewed(code, False)
 
 
@@ -385,7 +385,7 @@ def reason(
     expected: Sequence[Pair],
     backwards: bool,
 ) -> str:
-    """What is wrong with the pairs that a reader sees, and the likely reason."""
+    """Describe the fault in the pairs that a reader sees, and the likely reason."""
     at = first_difference(got, expected)
     wrong = got[at] if at < len(got) else None
     right = expected[at] if at < len(expected) else None
@@ -423,8 +423,7 @@ def reason(
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """The student's merge of a store's log and tables shows the same as the store's own
-    iterators."""
+    """Compare the student's merge of a store's log and tables with the store's own iterators."""
     with scratch() as directory:
         store = os.path.join(directory, "store")
         with lsmkv.DB(store, create_if_missing=True, compression=None, seek_compaction=False) as db:

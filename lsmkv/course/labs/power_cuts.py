@@ -16,11 +16,11 @@ from lsmkv.course.given import Directory
 from lsmkv.testing import CrashState, NameModel, RecordingEnv
 
 PATH = "/store"
-"""Where the store is on the recording file system."""
+"""The path of the store on the recording file system."""
 
 CONTENT = "content"
 NAME = "name"
-"""What a sync makes durable: that of a file its content, that of the directory its names."""
+"""The effect of a sync: durable content for a file, durable names for the directory."""
 
 _STATES = 160
 """At least this many states are drawn: each point gives four, and seeds are used one by one."""
@@ -36,7 +36,7 @@ class Operation(NamedTuple):
     verb: str
     name: str
     words: str = ""
-    """Its description in messages."""
+    """The operation's description in messages."""
 
 
 class Rule(NamedTuple):
@@ -50,7 +50,7 @@ class Rule(NamedTuple):
     """The mistake, if the rule is broken."""
 
     def holds(self, operations: Sequence[Operation]) -> bool:
-        """Whether the operations keep the rule.  If its operation never occurs, they do."""
+        """True if the operations keep the rule.  If its operation never occurs, they do."""
         end = len(operations)
         if self.before is not None:
             same = (at for at in range(end) if operations[at][:2] == self.before)
@@ -66,13 +66,13 @@ class Rule(NamedTuple):
 
 
 def _comes_last(done: list[tuple[str, str]], changes: set[tuple[str, str]], sync: object) -> bool:
-    """Whether there was a change, and a sync after the last one."""
+    """True if there was a change, and a sync after the last one."""
     last = max((at for at, operation in enumerate(done) if operation in changes), default=None)
     return last is not None and sync in done[last:]
 
 
 class Run:
-    """A procedure that was run once, with what it did to the disk."""
+    """A procedure that was run once, with its changes of the disk."""
 
     def __init__(self, start: lsmkv.MemoryEnv, procedure: Callable[[Directory], object]) -> None:
         """``start`` holds the store before it, all of it durable."""
@@ -86,10 +86,10 @@ class Run:
     def survives(
         self, judge: Callable[[lsmkv.Env], str], what: str, rules: Sequence[Rule], hint: str
     ) -> int:
-        """Fail if ``judge`` finds anything wrong with a state that a crash leaves; it returns
-        words.
+        """Fail if ``judge`` finds anything wrong with a state that a crash leaves; it returns a
+        description.
 
-        Then the rules are checked, too, since the states are drawn at random.  Returns how many
+        Then the rules are also checked, since the states are drawn at random.  Returns how many
         states there were.
         """
         broken = [rule for rule in rules if not rule.holds(self.operations)]
@@ -109,7 +109,7 @@ class Run:
         return number
 
     def listing(self) -> str:
-        """What the procedure did, numbered."""
+        """The procedure's operations, numbered."""
         lines = [f"  {at:2}  {one.words}" for at, one in enumerate(self.operations, 1)]
         return "\n".join(["What your code did:", *(lines or ["      nothing"])])
 
@@ -135,7 +135,7 @@ def _operation(match: re.Match[str]) -> Operation:
 
 
 def content_differs(env: lsmkv.Env | None, path: str, content: Mapping[bytes, bytes]) -> str:
-    """What is wrong with a store that should hold exactly this, in words; empty if nothing is."""
+    """Describe how a store differs from exactly this content; empty if it does not."""
     try:
         with lsmkv.DB(path, env=env) as db:
             found = dict(db.iterator())

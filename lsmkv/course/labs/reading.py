@@ -36,7 +36,7 @@ from lsmkv.tools.text import count
 
 
 def finding(code: ModuleType) -> str:
-    """The table of a sorted level: at its ends, between tables, beyond them."""
+    """Check the table of a sorted level: at its ends, between tables, beyond them."""
     asked = 0
     for number in (0, 1, 2, 7):
         level = in_order(1, number)
@@ -68,7 +68,7 @@ def in_words(table: object) -> str:
 
 
 def bisecting(code: ModuleType) -> str:
-    """A large level is searched by bisection, in all its parts."""
+    """Check that a large level is searched by bisection, in all its parts."""
     level = Watched(in_order(1, 5000, 2))
     most = 0
     keys: dict[bytes, AskedTable | None] = {b"": None}
@@ -82,7 +82,7 @@ def bisecting(code: ModuleType) -> str:
         looks = level.looks
         place = f"It is in {expected}."
         if expected is None:
-            place = "It lies before the first table, between two tables, or after the last one."
+            place = "It is before the first table, between two tables, or after the last one."
         require(
             got is expected,
             f"find_table in a level of 5,000 tables must find {in_words(expected)} for {key!r}, but"
@@ -145,7 +145,7 @@ def ordering(code: ModuleType) -> str:
         )
     require(
         [table.number for table in levels[0]] == [21, 24, 26],
-        "tables_to_ask has changed the list of level 0. Other Gets use it, too: sort a copy.",
+        "tables_to_ask has changed the list of level 0. Other Gets also use it: sort a copy.",
     )
     return f"{len(ASKED)} keys"
 
@@ -169,7 +169,7 @@ def blocks(code: ModuleType) -> str:
 
 
 def answers(code: ModuleType) -> str:
-    """The value of a key, wherever it is; deletions, and old versions below them."""
+    """Check the values of keys on every level; deletions, and old versions below them."""
     for key in ASKED:
         steps: list[Step] = []
         levels = layers(steps)
@@ -190,11 +190,11 @@ def answers(code: ModuleType) -> str:
         elif misled is not None:
             hint = f"{where}. The filter of table {misled} erred: ask the next table."
         elif expected is None:
-            hint = f"{where}, a deletion, so the key is absent, whatever older tables hold."
+            hint = f"{where}, a deletion, so the key is absent, even if older tables hold it."
         elif expected == b"":
             hint = f"{where}, an empty value, which is not the same as None."
         elif got is None:
-            hint = f"{where}. Is each filter asked for the key as it is, and for the right block?"
+            hint = f"{where}. Is each filter asked with the key as it is, and for the right block?"
         require(
             got == expected and type(got) is type(expected),
             f"get of {key!r} must be {expected!r}, but your code returned {got!r}. Its steps:"
@@ -204,7 +204,7 @@ def answers(code: ModuleType) -> str:
 
 
 def filters_first(code: ModuleType) -> str:
-    """A block is read only if its filter said maybe, and none is read after the answer."""
+    """Check that a block is read only if its filter said maybe, and none after the answer."""
     for key in ASKED:
         steps: list[Step] = []
         levels = layers(steps)
@@ -228,7 +228,7 @@ def require_path(got: list[Step], expected: list[Step], levels: Levels, key: byt
 
 
 def order_hint(got: list[Step], levels: Levels, key: bytes) -> str:
-    """What is wrong with the tables that a Get asked, or with their order; empty if nothing is."""
+    """Describe a fault in the tables that a Get asked, or in their order; empty if none."""
     tables = {table.number: (level, table) for level, one in enumerate(levels) for table in one}
     asked = list(dict.fromkeys(step.table for step in got))
     order = [table.number for table in candidates(levels, key)]
@@ -250,7 +250,7 @@ def order_hint(got: list[Step], levels: Levels, key: bytes) -> str:
 
 
 def step_hint(got: list[Step], expected: list[Step], levels: Levels, key: bytes) -> str:
-    """What is wrong with the steps of a Get that asks the right tables in the right order."""
+    """Describe the fault in the steps of a Get that asks the right tables in the right order."""
     hint = "Ask the filter of the block that the index names; if it says no, go to the next table."
     unasked = [
         step
@@ -269,7 +269,7 @@ def step_hint(got: list[Step], expected: list[Step], levels: Levels, key: bytes)
     elif got[: len(expected)] == expected and any(
         holds(table, key) for table in candidates(levels, key)
     ):
-        hint = "Your Get continues after the answer. Deletions are answers, too."
+        hint = "Your Get continues after the answer. Deletions are also answers."
     elif [step for step in expected if step.said is None] == reads:
         hint = "The blocks are the right ones. Which filters does your Get ask, and in which order?"
     return hint
@@ -332,7 +332,7 @@ def counting(code: ModuleType) -> str:
 
 
 def step_says(levels: Levels, key: bytes) -> int:
-    """How many filters of level 0 say maybe to a key."""
+    """The number of filters of level 0 that say maybe to a key."""
     return sum(table.key_may_match(bisect_left(table.index_keys, key), key) for table in levels[0])
 
 
@@ -355,7 +355,7 @@ SAMPLE: tuple[Content, ...] = (
     {b"ant": None, b"emu": b"10", b"owl": None},
     {b"bat": b"11", b"dog": b"12", b"pig": b"13"},
 )
-"""What each flush of a small store writes: two tables for level 2, one for level 1, and two for
+"""The content of each flush of a small store: two tables for level 2, one for level 1, and two for
 level 0."""
 
 

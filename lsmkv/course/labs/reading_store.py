@@ -107,7 +107,7 @@ def smallest_key(table: AskedTable) -> bytes:
 
 
 class Cost(NamedTuple):
-    """What a Get costs on one level."""
+    """The cost of a Get on one level."""
 
     filters: int
     blocks: int
@@ -130,7 +130,7 @@ def costs_in(levels: Sequence[lsmkv.LevelStats]) -> list[Cost]:
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """The student's Get and the engine's go through one store's tables, and cost the same."""
+    """Check that the student's Get and the engine's cost the same in one store's tables."""
     with scratch() as directory:
         store = os.path.join(directory, "store")
         content = fill(store, BITS)
@@ -145,7 +145,7 @@ def in_the_engine(code: ModuleType) -> str:
     return (
         f"in the {tables} tables of a store, {len(present) + len(absent)} Gets of yours gave the"
         f" engine's answers{by_leveldb}; they asked {filters:,} filters and read {reads:,} blocks,"
-        f" exactly as db.stats() counts them, and {reads_without:,} blocks without filters"
+        f" exactly as db.stats() reports them, and {reads_without:,} blocks without filters"
     )
 
 
@@ -156,7 +156,7 @@ def compare(
     keys: Sequence[bytes],
     has_filters: bool,
 ) -> Cost:
-    """Get keys both ways, and compare answers and costs; the costs of all."""
+    """Get keys both ways, and compare answers and costs; return the costs of all."""
     steps: list[Step] = []
     filters = blocks_read = 0
     setting = "with filters" if has_filters else "without filters"

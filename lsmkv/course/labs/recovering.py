@@ -39,20 +39,20 @@ Pieces = list[bytes | None]
 
 
 class Damage(NamedTuple):
-    """Where the bad bytes of a log begin, and whether a record comes after them."""
+    """The begin of a log's bad bytes, and ``torn`` if no record comes after them."""
 
     offset: int
     torn: bool
 
 
 def pieces_of(directory: Directory, name: str) -> tuple[Pieces, Damage | None]:
-    """What the engine's reader finds in a log, and the first damage."""
+    """Return the engine's records from a log, and the first damage."""
     with directory.open(name) as file:
         return pieces_of_log(file)
 
 
 def pieces_of_log(source: FileSource) -> tuple[Pieces, Damage | None]:
-    """What the engine's reader finds in the bytes of a log."""
+    """Return the engine's records from the bytes of a log, and the first damage."""
     pieces: Pieces = []
     first: int | None = None
     last = -1
@@ -81,7 +81,7 @@ GAP = "A batch that does not begin where the one before it ended comes after a g
 
 
 def why_missing(logs: Sequence[Pieces]) -> str:
-    """Why writes are missing, if lsmkv says so."""
+    """Return the reason for missing writes, if lsmkv reports any."""
     first = next((piece for log in logs for piece in log), b"")
     return BAD_BEGINNING if first is None else GAP
 
@@ -96,14 +96,14 @@ def needed_logs(directory: Directory) -> list[Pieces]:
 
 
 class Found(NamedTuple):
-    """What a recovery has found."""
+    """The result of a recovery."""
 
     content: dict[bytes, bytes]
     last_sequence: int
 
 
 def by_the_engine(env: lsmkv.Env) -> Found | None:
-    """What lsmkv recovers; None if it refuses the store, since writes are missing."""
+    """Recover by lsmkv; None if it refuses the store, since writes are missing."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", lsmkv.RecoveryWarning)  # the damage is made on purpose
@@ -117,7 +117,7 @@ def by_the_engine(env: lsmkv.Env) -> Found | None:
 
 
 def engine_replays(logs: list[Pieces], last_sequence: int, keys: list[bytes]) -> Found | None:
-    """What lsmkv recovers from some logs, in a store whose table holds old values of the keys."""
+    """Recover some logs by lsmkv, in a store whose table holds old values of the keys."""
     env = lsmkv.MemoryEnv()
     with env.open_directory(PATH, create=True) as directory:
         made, table = newest_table(dict.fromkeys(keys, b"old"), 6, 2, 0)

@@ -65,7 +65,7 @@ LOGS: tuple[tuple[tuple[str, ...], int, int, list[str], str], ...] = (
         8,
         4,
         ["000004.log", "000008.log"],
-        "The log with the previous log number counts, too, if there is one.",
+        "The log with the previous log number also counts, if there is one.",
     ),
     (
         ("000007.log", "000006.log", "000000.log"),
@@ -95,7 +95,7 @@ LOGS: tuple[tuple[tuple[str, ...], int, int, list[str], str], ...] = (
 
 
 def choosing(code: ModuleType) -> str:
-    """Which logs are needed, and in which order."""
+    """Check the choice of the logs to replay, and their order."""
     for names, log_number, prev_log_number, expected, hint in LOGS:
         call = f"logs_to_replay({list(names)}, {log_number}, {prev_log_number})"
         got = code.logs_to_replay(list(names), log_number, prev_log_number)
@@ -291,7 +291,7 @@ OBSOLETE: tuple[tuple[tuple[str, ...], int, list[str], str], ...] = (
     (("000004.ldb", "000008.ldb", "000005.ldb"), 0, ["000005.ldb"], "No version names table 5."),
     (("000008.sst", "000010.ldb"), 0, ["000010.ldb"], "A table is identified by its number."),
     (("000003.log", "000009.log", "000011.log"), 0, ["000003.log"], "Logs from 9 on are needed."),
-    (("000003.log", "000005.log"), 5, ["000003.log"], "The previous log is needed, too."),
+    (("000003.log", "000005.log"), 5, ["000003.log"], "The previous log is also needed."),
     (
         ("000000.log", "000003.log"),
         0,
@@ -313,7 +313,7 @@ OBSOLETE: tuple[tuple[tuple[str, ...], int, list[str], str], ...] = (
 
 
 def sorting_out(code: ModuleType) -> str:
-    """Which files may be removed."""
+    """Check the list of files that may be removed."""
     for names, prev, expected, hint in OBSOLETE:
         got = code.obsolete_files(list(names), frozenset((4, 8)), 9, prev, 7)
         require(isinstance(got, list), f"obsolete_files must return a list, not {shown(got)}.")
@@ -327,8 +327,7 @@ def sorting_out(code: ModuleType) -> str:
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """The student recovers what crashes of a real store have left, and finds what lsmkv and LevelDB
-    find."""
+    """Compare the student's recovery after crashes of a real store with lsmkv's and LevelDB's."""
     number = refused = 0
     by_leveldb = ""
     for number, state in enumerate(crash_states(POINTS, seed=2), 1):
@@ -350,7 +349,7 @@ def in_the_engine(code: ModuleType) -> str:
 
 
 def recover_on_disk(code: ModuleType, state: CrashState, found: Found, when: str) -> str:
-    """LevelDB must find the same, and both engines must read what the student's recovery
+    """Check that LevelDB finds the same, and that both engines read what the student's recovery
     committed."""
     asked: dict[bytes, bytes | None] = {b"key%02d" % number: None for number in range(20)}
     asked |= found.content
@@ -367,7 +366,7 @@ def recover_on_disk(code: ModuleType, state: CrashState, found: Found, when: str
 
 
 def recover_and_commit(code: ModuleType, directory: Directory, when: str) -> None:
-    """Let the student's functions recover a directory, from its logs to its obsolete files."""
+    """Recover a directory by the student's functions, from its logs to its obsolete files."""
     found = replayed_by_the_student(code, directory, when)
     assert found is not None
     plan = plan_for(directory, *found)

@@ -34,7 +34,7 @@ LABS = (
 )
 
 CAPSTONE = Lab(13, "store", "Your store", (), (), lambda: "")
-"""It has a text, but neither a file nor checks: ``lsmkv course run`` is the lab."""
+"""A lab with a text, but neither a file nor checks: ``lsmkv course run`` is the lab."""
 CAPSTONE_NAMES = ("13", "lab13", "store")
 
 

@@ -85,7 +85,7 @@ def some_entries(seed: int, number: int) -> Entries:
 
 
 def cases() -> list[tuple[Entries, int, str]]:
-    """Entries, the size of blocks, and both in words; small ones first."""
+    """Entries, the size of blocks, and a description; small ones first."""
     found: list[tuple[Entries, int, str]] = [
         ([], 4096, "no entries"),
         (SAMPLE[:1], 4096, "the key antelope alone"),
@@ -137,7 +137,7 @@ def sealed_meaning(size: int, at: int) -> str:
 
 
 def unseals(code: ModuleType) -> str:
-    """Blocks are opened, or refused if they are damaged."""
+    """Check that blocks are opened, or refused if they are damaged."""
     for data in (b"", b"abc", bytes(100)):
         require_equal(
             code.unseal_block(sealed(data)),
@@ -335,7 +335,7 @@ def footer_parts(data: bytes) -> Parts:
 
 
 def spelled(handle: BlockHandle) -> str:
-    """A handle in words."""
+    """Describe a handle."""
     return f"{handle.size} bytes at {handle.offset}"
 
 
@@ -386,7 +386,7 @@ def meaning_in(found: Parts, wanted: int) -> str:
 
 
 HINTS = {
-    "data block": "A data block ends with the entry that brings its size estimate to block_size."
+    "data block": "A data block ends with the entry that raises its size estimate to block_size."
     " Its restart interval is 16.",
     "metaindex": "The metaindex comes after the data blocks, and has no entries.",
     "index": "The index comes after the metaindex. Its restart interval is 1. A block's index key"
@@ -394,7 +394,7 @@ HINTS = {
     " size, without the trailer.",
     "footer": "The handle of the metaindex comes first, and then that of the index.",
 }
-"""What to check if the first different byte is in one of these."""
+"""Hints for the case that the first different byte is in one of these."""
 
 
 def tables(code: ModuleType) -> str:
@@ -479,7 +479,7 @@ def reading(code: ModuleType) -> str:
 
 
 def few_reads(code: ModuleType) -> str:
-    """A get reads the footer, the index, and one data block."""
+    """Check that a get reads the footer, the index, and one data block."""
     entries, block_size, what = cases()[-2]
     data = built(entries, block_size)
     blocks = blocks_in(data)
@@ -504,7 +504,7 @@ def few_reads(code: ModuleType) -> str:
 
 
 def damaged(code: ModuleType) -> str:
-    """A get that reads damage reports it, and one that does not read it succeeds."""
+    """Check that a get that reads damage reports it, and that others succeed."""
     data = built(SAMPLE, SAMPLE_BLOCK_SIZE)
     places = {what: start for start, _, what in parts(data)}
     value = next(start for what, start in places.items() if what.endswith("entry 1: value"))
@@ -557,7 +557,7 @@ def versions() -> Entries:
 
 
 def in_the_engine(code: ModuleType) -> str:
-    """The student's table becomes the only one of a store, and the student's get reads a store's
+    """Check the student's table as the only one of a store, and the student's get in a store's
     table."""
     entries = versions()
     content = newest(entries)
@@ -591,7 +591,7 @@ def in_the_engine(code: ModuleType) -> str:
 
 
 def require_sound(directory: str, what: str) -> None:
-    """The engine's own check of a store finds no damage."""
+    """Fail if the engine's own check of a store finds damage."""
     try:
         with lsmkv.DB(directory, read_only=True) as db:
             db.check()
@@ -600,7 +600,7 @@ def require_sound(directory: str, what: str) -> None:
 
 
 def compacted(directory: str, content: Content) -> None:
-    """A compaction of the student's table and a new one keeps the entries."""
+    """Check that a compaction of the student's table and a new one keeps the entries."""
     what = "A store that has compacted your table"
     try:
         with lsmkv.DB(directory, compression=None) as db:

@@ -111,8 +111,8 @@ def require_content_by_leveldb(
     bloom_filter_bits: int = 0,
     paranoid_checks: bool = True,
 ) -> str:
-    """Check that LevelDB reads the same, if plyvel is installed.  Returns words for the result, or
-    nothing."""
+    """Check that LevelDB reads the same, if plyvel is installed.  Returns a description of the
+    result, or nothing."""
     if plyvel is None:
         return ""
     try:
@@ -126,4 +126,4 @@ def require_content_by_leveldb(
     except plyvel.Error as error:
         raise CheckFailure(f"{what}: LevelDB finds it damaged. {error}") from None
     require_same(found, content, f"{what}: LevelDB reads")
-    return ", and LevelDB itself reads it, too"
+    return ", and LevelDB itself also reads it"

@@ -36,10 +36,10 @@ def predict(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Print what a lab asks before its first check, about data of your own, or keep your answers.
+    """Print what a lab asks before its first check, about your own data, or keep your answers.
 
     The data are below 'data' in a folder that 'course new --student' has made. Answers are kept
-    once, and do not change. 'course check' shows them beside what your code finds.
+    once, and do not change. 'course check' shows them next to what your code finds.
 
     JSON: "lab", "data", the name of the file, "questions", and "predictions", those kept.
     """
@@ -68,9 +68,9 @@ def predict(
 
 
 def write_beside(lab: Lab, path: str, limits: Limits, results: Sequence[Result]) -> None:
-    """Print the predictions for a file beside what its code finds.
+    """Print the predictions for a file next to what its code finds.
 
-    If all checks have passed, say what is left: the fault.
+    If all checks have passed, name the remaining task: the fault.
     """
     found = run_beside(lab, path, limits, results)
     for number, (one, answer) in enumerate(found, 1):
@@ -106,7 +106,7 @@ def exam(
         typer.Option("--lab", metavar="LAB,...", help="Only these labs, such as 1,2 or bloom."),
     ] = None,
     with_key: Annotated[
-        bool, typer.Option("--key", help="Print the answers, too, with how they come about.")
+        bool, typer.Option("--key", help="Also print the answers, with explanations.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:

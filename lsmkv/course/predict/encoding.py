@@ -1,4 +1,4 @@
-"""What is predicted in labs 1 to 3: numbers and keys, fragments of a log, blocks."""
+"""Predictions of labs 1 to 3: numbers and keys, fragments of a log, blocks."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def log(dice: random.Random, mark: str) -> Task:
                 lambda code: _number_of(code.read_log(damaged)[-1]),
                 f"The damaged byte is in the record {numbers[hit]}, and reading stops there.",
                 {
-                    str(numbers[-1]): "Reading does not go on after damage.",
+                    str(numbers[-1]): "Reading does not continue after damage.",
                     str(numbers[hit]): "A record with a damaged byte is not returned.",
                 },
             ),
@@ -142,8 +142,8 @@ def _fragments(data: bytes, record: LogRecord) -> list[Fragment]:
 
 
 def _ends_of(code: Any, payloads: list[bytes], wanted: int) -> str:
-    """Where the first and the last fragment of a record begin, and how many data the last one has,
-    by a student's ``frame``."""
+    """Return the begin of a record's first and last fragment, and the number of data bytes in the
+    last one, by a student's ``frame``."""
     end = start = 0
     for payload in payloads[: wanted + 1]:
         start, end = end, end + len(code.frame(payload, end % BLOCK_SIZE))

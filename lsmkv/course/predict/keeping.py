@@ -1,4 +1,4 @@
-"""A student's predictions: they are kept before the first check, and stand beside the results."""
+"""A student's predictions: they are kept before the first check, and shown next to the results."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from lsmkv.tools.text import count
 
 @dataclass(frozen=True)
 class Prediction:
-    """A prediction beside the answer."""
+    """A prediction with the answer."""
 
     question: str
     predicted: str
     answer: str
     reason: str
-    """Why they differ; empty if they do not."""
+    """The reason for a difference; empty if there is none."""
 
     @property
     def is_right(self) -> bool:
-        """Whether it is the answer."""
+        """True if the prediction is the answer."""
         return self.predicted == self.answer
 
 
@@ -56,12 +56,12 @@ def keep(folder: str, lab: Lab, predicted: Sequence[str]) -> None:
 
 
 def owner_of(folder: str) -> Owner:
-    """Whose folder it is; ``ValueError`` if it is nobody's."""
+    """Return the owner of a folder; ``ValueError`` if it has none."""
     owner = read_owner(folder)
     if owner is None:
         raise ValueError(
             "there is no student.json in this folder: 'lsmkv course new DIR --student NAME' makes"
-            " one with data of your own"
+            " one with your own data"
         )
     return owner
 
@@ -78,7 +78,7 @@ def require_predicted(lab: Lab, path: str) -> None:
 
 
 def judged(lab: Lab, owner: Owner) -> list[Prediction]:
-    """A student's predictions of a lab beside the engine's answers; empty if there are none."""
+    """A student's predictions of a lab with the engine's answers; empty if there are none."""
     predicted = owner.predictions.get(str(lab.number), [])
     return [
         Prediction(
@@ -121,8 +121,8 @@ def _runs(question: Question) -> Callable[[Any], str]:
 
 
 def shared_with(owners: Mapping[str, Owner], labs: Sequence[Lab]) -> dict[str, list[str]]:
-    """What folders have in common that have different seeds: a wrong prediction that is another
-    student's prediction or answer; and whose data are the same."""
+    """Compare folders that have different seeds: find wrong predictions that are another student's
+    prediction or answer, and equal data."""
     said: dict[str, list[str]] = {name: [] for name in owners}
     for lab in labs:
         answers = {name: [one.answer for one in questions_of(lab, o)] for name, o in owners.items()}
@@ -148,4 +148,4 @@ def shared_with(owners: Mapping[str, Owner], labs: Sequence[Lab]) -> dict[str, l
 
 
 _TELLING = 4
-"""Digits from which on two wrong answers are hardly the same by chance."""
+"""Digits of two equal wrong answers that are unlikely by chance."""

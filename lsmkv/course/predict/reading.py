@@ -1,4 +1,4 @@
-"""What is predicted in labs 7 to 9: what a reader sees, where a Get looks, what a MANIFEST says."""
+"""Predictions of labs 7 to 9: a reader's view, a Get's search, a MANIFEST's content."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def merging(dice: random.Random, mark: str) -> Task:
                 " nothing.",
                 {
                     answer_of(int(value) for _, value in seen(writes, numbers[-1])): (
-                        "You took the newest versions, whatever the snapshot."
+                        "You took the newest versions, regardless of the snapshot."
                     ),
                     answer_of(int(value) for _, value in _through_deletions(writes, snapshot)): (
-                        "You looked behind deletions."
+                        "You looked past deletions."
                     ),
                 },
             ),

@@ -31,7 +31,7 @@ TASKS: Final[Mapping[str, Callable[[random.Random, str], Task]]] = {
     "compaction": state.compaction,
     "measuring": state.measuring,
 }
-"""What makes the task of a lab, by the lab's short name."""
+"""Functions that make the task of a lab, by the lab's short name."""
 
 
 def task_of(lab: Lab, seed: int, purpose: str = "predict") -> Task:
@@ -47,7 +47,7 @@ def files_of(lab: Lab, seed: int) -> dict[str, bytes]:
 
 
 def write_for(folder: str, student: str) -> list[str]:
-    """Write whose folder it is, and the data of all labs; returns the paths of the data.
+    """Write the owner of a folder, and the data of all labs; returns the paths of the data.
 
     ``ValueError`` if the name is empty.
     """
@@ -67,7 +67,7 @@ def write_for(folder: str, student: str) -> list[str]:
 
 
 def changed(folder: str, seed: int) -> list[str]:
-    """The names of data files in a folder that hold something else than follows from the seed."""
+    """The names of data files in a folder that differ from those of the seed."""
     found: list[str] = []
     for lab in LABS:
         for name, content in files_of(lab, seed).items():

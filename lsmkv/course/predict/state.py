@@ -1,4 +1,4 @@
-"""What is predicted in labs 10 to 12: recovery, compaction, measuring."""
+"""Predictions of labs 10 to 12: recovery, compaction, measuring."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def recovery(dice: random.Random, mark: str) -> Task:
                 ),
                 "Those from the log number on, and the one with the previous log number.",
                 {
-                    answer_of(needed[1:]): "The log with the previous log number counts, too.",
-                    answer_of([previous, *needed[2:]]): "The log number itself counts, too.",
+                    answer_of(needed[1:]): "The log with the previous log number also counts.",
+                    answer_of([previous, *needed[2:]]): "The log number itself also counts.",
                     answer_of(needed[::-1]): "The oldest is replayed first.",
                 },
             ),
@@ -144,7 +144,7 @@ def compaction(dice: random.Random, mark: str) -> Task:
                 "The first table of level 1 that reaches beyond the last compaction, those of level"
                 " 2 that overlap it, and then those of level 1 that cost no further table.",
                 {
-                    answer_of(chosen[:1]): "The tables of level 2 that overlap are taken, too.",
+                    answer_of(chosen[:1]): "The tables of level 2 that overlap are also taken.",
                 },
             ),
             Question(
@@ -155,7 +155,7 @@ def compaction(dice: random.Random, mark: str) -> Task:
                     entry[1] for entry in code.compact([entries], oldest, lambda key: False)
                 ),
                 "A version goes if a newer one of its key is at or below the oldest snapshot. A"
-                " deletion that every reader sees goes, too, if nothing is deeper.",
+                " deletion that every reader sees also goes, if nothing is deeper.",
                 {
                     answer_of((sequences[0], sequences[3], sequences[6])): (
                         "A reader at the oldest snapshot still needs older versions."
@@ -169,7 +169,7 @@ def compaction(dice: random.Random, mark: str) -> Task:
                 lambda code: f"{code.write_amplification(user, flushed, compacted):.9f}",
                 "Flushes and compactions together, divided by what the user wrote.",
                 {
-                    f"{compacted / user:.9f}": "Flushes count, too.",
+                    f"{compacted / user:.9f}": "Flushes also count.",
                     f"{(user + flushed + compacted) / user:.9f}": "The log does not count here.",
                 },
             ),
@@ -228,13 +228,13 @@ def measuring(dice: random.Random, mark: str) -> Task:
                 },
             ),
             Question(
-                "A Get goes through so many tables without its key, whose filters err this often,"
+                "A Get goes through this many tables without its key, whose filters err this often,"
                 " and finds it in one more. How many blocks do all these Gets read?",
                 str(reads),
                 lambda code: str(round(gets * code.predict(tables, wrong / 10**6))),
                 "Each table without the key is read at its rate of errors; the last one always.",
                 {
-                    str(reads - gets): "The block that holds the key is read, too.",
+                    str(reads - gets): "The block that holds the key is also read.",
                     str(gets * (tables + 1)): "That is without filters.",
                 },
             ),

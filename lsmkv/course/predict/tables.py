@@ -1,4 +1,4 @@
-"""What is predicted in labs 4 to 6: filters, filter blocks, tables."""
+"""Predictions of labs 4 to 6: filters, filter blocks, tables."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def filter_block(dice: random.Random, mark: str) -> Task:
                 },
             ),
             Question(
-                "These data blocks begin at these offsets and hold so many keys; the last pair is"
+                "Each pair is the offset of a data block and its number of keys; the last pair is"
                 " the end. At which offset does each Bloom filter begin in the filter block, also"
                 " those without bytes, and where does the array of offsets begin?",
                 answer_of(offsets),
@@ -159,7 +159,7 @@ def filter_block(dice: random.Random, mark: str) -> Task:
 
 
 def _offsets(data: bytes) -> list[int]:
-    """Where each filter begins, and the array of offsets."""
+    """Return the offset of each filter, and of the array of offsets."""
     found = [0]
     for one in filters_in(data):
         found.append(found[-1] + len(one))
@@ -169,7 +169,7 @@ def _offsets(data: bytes) -> list[int]:
 def _as_if(
     blocks: list[tuple[int, list[bytes]]], ends: list[int], policy: lsmkv.FilterPolicy
 ) -> bytes:
-    """The filter block of somebody who takes the ends of blocks for their beginnings."""
+    """The filter block if the ends of blocks are taken for their beginnings."""
     moved = [(end, keys) for end, (_, keys) in zip(ends, blocks[:-2], strict=True)]
     last = blocks[-1][0]
     return built_filters([*moved, (last - 1, blocks[-2][1]), (last, [])], policy)
@@ -223,7 +223,7 @@ def table(dice: random.Random, mark: str) -> Task:
                 " the key reads three times. At which offsets, in order?",
                 answer_of([*reads, blocks[at].offset]),
                 lambda code: log.of(code, asked.encode()),
-                "First the footer, the last 48 bytes; then the index, behind the metaindex block;"
+                "First the footer, the last 48 bytes; then the index, after the metaindex block;"
                 " then the one data block that may hold the key. Each block has a trailer of 5.",
                 {
                     answer_of([blocks[at].offset, *reads]): "These are right, in another order.",
@@ -244,7 +244,7 @@ def _first_keys(data: bytes) -> list[bytes]:
 
 
 class _Reads:
-    """Reads a table for a student's ``get``, and notes where."""
+    """Reads a table for a student's ``get``, and records the offsets."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -256,7 +256,7 @@ class _Reads:
         return self._data[offset : offset + length]
 
     def of(self, code: Any, key: bytes) -> str:
-        """Where a student's get reads."""
+        """Return the offsets that a student's get reads."""
         self._offsets = []
         code.get(self.read, len(self._data), key)
         return answer_of(self._offsets)

@@ -1,4 +1,4 @@
-"""A task: data of a student's own, and two or three questions about them."""
+"""A task: a student's own data, and two or three questions about them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def answer_of(numbers: Iterable[object]) -> Answer:
 
 
 def answer_in(text: str) -> Answer:
-    """What somebody wrote, as an answer: commas, brackets and quotes do not matter.
+    """Normalize a written answer: commas, brackets and quotes do not matter.
 
     >>> answer_in("[14, 24]"), answer_in("0014"), answer_in("b'ant'")
     ('14 24', '14', 'ant')
@@ -45,16 +45,16 @@ class Question:
 
     text: str
     answer: Answer
-    """By the engine."""
+    """The engine's answer."""
     run: Callable[[Any], Answer]
     """The answer of a student's functions."""
     why: str
-    """How the answer comes about."""
+    """An explanation of the answer."""
     slips: Mapping[Answer, str] = field(default_factory=dict)
     """Wrong answers to which a known mistake leads, and the mistake."""
 
     def reason(self, predicted: Answer) -> str:
-        """Why a prediction differs from the answer."""
+        """Explain why a prediction differs from the answer."""
         slip = self.slips.get(predicted)
         return self.why if slip is None else f"{slip} {self.why}"
 

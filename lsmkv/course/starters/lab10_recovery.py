@@ -27,7 +27,7 @@ def logs_to_replay(names: Sequence[str], log_number: int, prev_log_number: int) 
 
 
 def is_torn_tail(log: bytes, offset: int) -> bool:
-    """Whether no record begins after ``offset``, where the bad bytes of a log begin."""
+    """Return True if no record begins after ``offset``, where the bad bytes of a log begin."""
     raise NotImplementedError
 
 

@@ -19,7 +19,7 @@ Entry = tuple[bytes, int, bytes | None]
 
 
 def level_scores(levels: Levels) -> list[float]:
-    """How urgently each of the levels 0 to 5 needs a compaction: at 1.0 or more it needs one."""
+    """Return how urgently each of the levels 0 to 5 needs a compaction: at 1.0 or more it does."""
     raise NotImplementedError
 
 
@@ -41,7 +41,7 @@ def pick(
 
 
 def held_deeper(levels: Levels, output_level: int, key: bytes) -> bool:
-    """Whether a level below that of the outputs may hold a version of the key."""
+    """Return True if a level below that of the outputs may hold a version of the key."""
     raise NotImplementedError
 
 

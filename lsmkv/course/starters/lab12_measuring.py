@@ -31,7 +31,7 @@ def ratio_interval(
 
 
 def conclude(low: float, high: float) -> str:
-    """What an interval says about a: "faster", "slower" or "no difference shown"."""
+    """Return the verdict on a: "faster", "slower" or "no difference shown"."""
     raise NotImplementedError
 
 

@@ -12,7 +12,7 @@ from lsmkv.course.given import decode_varint32, encode_varint  # noqa: F401 - fo
 
 
 def shared_prefix(a: bytes, b: bytes) -> int:
-    """How many bytes two keys have in common at their beginnings."""
+    """Return the length of the common prefix of two keys, in bytes."""
     raise NotImplementedError
 
 

@@ -24,7 +24,7 @@ def create_filter(keys: Sequence[bytes], bits_per_key: int) -> bytes:
 
 
 def key_may_match(key: bytes, filter_data: bytes) -> bool:
-    """Whether a key may be among those of a filter.  False is certain, True is a guess."""
+    """Return True if a key may be among those of a filter.  False is certain, True is a guess."""
     raise NotImplementedError
 
 

@@ -37,7 +37,7 @@ def filter_for(data: bytes, block_offset: int) -> bytes | None:
 def key_may_match(
     data: bytes, block_offset: int, key: bytes, may_match: Callable[[bytes, bytes], bool]
 ) -> bool:
-    """Whether the data block at an offset may hold a user key.
+    """Return True if the data block at an offset may hold a user key.
 
     ``may_match(key, filter_data)`` asks one filter.
     """

@@ -28,7 +28,7 @@ def unseal_block(stored: bytes) -> bytes:
 
 
 def block_handle(offset: int, size: int) -> bytes:
-    """Where a block begins, and the size of its contents."""
+    """Return the encoded offset of a block and size of its contents."""
     raise NotImplementedError
 
 

@@ -42,14 +42,14 @@ def merge(runs: Sequence[Iterable[Entry]], backwards: bool) -> Iterator[Entry]:
 
 
 def visible(entries: Iterable[Entry], sequence: int) -> Iterator[tuple[bytes, bytes]]:
-    """What a reader at a sequence sees of entries in order: pairs of user key and value,
+    """Yield what a reader at a sequence sees of entries in order: pairs of user key and value,
     ascending."""
     raise NotImplementedError
 
 
 def visible_backwards(entries: Iterable[Entry], sequence: int) -> Iterator[tuple[bytes, bytes]]:
-    """What a reader at a sequence sees of entries in reverse order: pairs of user key and value,
-    descending.
+    """Yield what a reader at a sequence sees of entries in reverse order: pairs of user key and
+    value, descending.
 
     It remembers one version at a time, not a list of them.
     """

@@ -58,7 +58,7 @@ def get(levels: Sequence[Sequence[Table]], key: bytes) -> bytes | None:
 
 
 def expected_reads(misses: int, rate: float, is_present: bool) -> float:
-    """How many data blocks a Get reads on average.
+    """Return the average number of data blocks that a Get reads.
 
     It asks the filters of ``misses`` tables that do not hold the key, each of which errs at this
     rate, and then, if the key is present, one table that holds it.

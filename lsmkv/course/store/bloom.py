@@ -9,7 +9,7 @@ from lsmkv.course.store.seams import Using
 
 
 def making(using: Using) -> None:
-    """The filters of the tables that are written."""
+    """Use the student's filters for the tables that are written."""
 
     def make(own: Any) -> Callable[..., bytes]:
         def create_filter(self: Any, keys: Sequence[bytes], /) -> bytes:
@@ -26,7 +26,7 @@ def making(using: Using) -> None:
 
 
 def asking(using: Using) -> None:
-    """A filter says before each read whether the block may hold the key."""
+    """Ask the student's filter before each read whether the block may hold the key."""
 
     def make(own: Any) -> Callable[..., bool]:
         def may_match(self: Any, hashes: Any, data: bytes, start: int, stop: int) -> bool:

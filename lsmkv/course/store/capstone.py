@@ -1,4 +1,4 @@
-"""Lab 13: the student's store takes the names of Unicode, survives a kill, and is read by LevelDB.
+"""Lab 13: the student's store loads the names of Unicode, survives a kill, and is read by LevelDB.
 
 The report says what the student's filters saved.
 """
@@ -24,7 +24,7 @@ except ImportError:
     plyvel = None
 
 NAMES = 5_000
-"""How many names are loaded by default, evenly spaced among all."""
+"""The number of names loaded by default, evenly spaced among all."""
 _BATCH = 100
 _GETS = 500
 

@@ -23,7 +23,8 @@ _STATE: dict[str, Any] = {}
 
 
 def main(request: dict[str, Any]) -> dict[str, Any]:
-    """Do what the session asks for.  The answer has the failures of parts since the last one."""
+    """Carry out a request of the session.  The answer has the failures of parts since the last
+    one."""
     if not _STATE:
         _begin(request)
     faulthandler.dump_traceback_later(request["seconds"], exit=True, file=_STATE["traces"])
@@ -46,7 +47,7 @@ def _begin(request: dict[str, Any]) -> None:
 
 
 def _noting(file: IO[bytes]) -> Callable[[str], None]:
-    """Notes in a file which part runs, so that it is known if the process ends."""
+    """Record the running part in a file, so that it is known if the process ends."""
     descriptor = file.fileno()
 
     def note(part: str) -> None:

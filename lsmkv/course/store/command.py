@@ -39,10 +39,11 @@ def run(
         bool, typer.Option("--capstone", help="Run lab 13, and no shell: exit with 1 if it fails.")
     ] = False,
     names: Annotated[
-        int, typer.Option("--names", min=1, metavar="N", help="How many names lab 13 takes.")
+        int, typer.Option("--names", min=1, metavar="N", help="The number of names in lab 13.")
     ] = NAMES,
     seconds: Annotated[
-        int, typer.Option("--seconds", min=1, metavar="N", help="Stop a command after so long.")
+        int,
+        typer.Option("--seconds", min=1, metavar="N", help="Stop a command after N seconds."),
     ] = 10 * SECONDS,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print an object of JSON for each command.")
@@ -51,9 +52,9 @@ def run(
     """Run your store: the engine with each part of yours whose checks pass.
 
     The checks of all labs run first. Then a shell takes commands, such as put, get, scan, explain,
-    kill and reopen; 'help' lists them. Without a terminal, they are read from stdin. Your code
-    runs in a process of its own, and each answer of it is compared with the engine's. A part that
-    fails is reported with your line, and the engine's own takes its place.
+    kill and reopen; 'help' lists them. Without a terminal, they are read from stdin. Your code runs
+    in a separate process, and each of its answers is compared with the engine's. A part that fails
+    is reported with your line, and the engine's own takes its place.
 
     JSON: an object for the checks, whose "command" is null, and one for each command: "command" and
     "output", the lines that it prints.
@@ -77,7 +78,7 @@ def run(
 
 
 class _Output:
-    """Prints what the shell says: at once, or as JSON when a command is over."""
+    """Prints the shell's lines: immediately, or as JSON at the end of a command."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
@@ -91,7 +92,7 @@ class _Output:
             _say(line)
 
     def end(self, command: str | None) -> None:
-        """The command is over."""
+        """End a command."""
         if self._as_json:
             write_line(json.dumps({"command": command, "output": self._lines}))
             stdout_console().file.flush()

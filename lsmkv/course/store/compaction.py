@@ -21,7 +21,7 @@ def _levels(version: Any) -> list[list[File]]:
 
 
 def scoring(using: Using) -> None:
-    """Whether a level is over its limit."""
+    """Use the student's test of whether a level is over its limit."""
 
     def make(own: Any) -> Callable[[Any], tuple[int, float]]:
         def score(self: Any) -> tuple[int, float]:
@@ -60,7 +60,7 @@ def choosing(using: Using) -> None:
 
 
 def deeper(using: Using) -> None:
-    """Whether a deletion has anything left to hide."""
+    """Use the student's test of whether a deletion has anything left to hide."""
 
     def make(own: Any) -> Callable[..., bool]:
         def nothing_deeper(self: Any, user_key: bytes) -> bool:
@@ -80,7 +80,7 @@ def merging(using: Using) -> None:
     live_entries = engine("db.tree.merge.live_entries")
 
     def entries_of(self: Any) -> list[Entry]:
-        """What the engine's own merge leaves."""
+        """Return the entries that the engine's own merge leaves."""
         kept: list[Entry] = []
         for some in merge(self._sources(), self._order):
             keys, tagged = live_entries(
@@ -126,7 +126,7 @@ def _tagged(entry: Entry) -> bytes:
 
 
 def splitting(using: Using) -> None:
-    """Where one output ends and the next begins."""
+    """Use the student's choice of where one output ends and the next begins."""
     output_class = engine("db.compact.compaction.TableOutput")
 
     def make(own: Any) -> Callable[..., None]:
@@ -158,7 +158,7 @@ def splitting(using: Using) -> None:
 
 
 def _is_split(using: Using, entries: list[Entry], outputs: list[list[Entry]]) -> bool:
-    """Whether the outputs have all entries, and no key is in two of them."""
+    """True if the outputs have all entries, and no key is in two of them."""
     is_whole = [entry for some in outputs for entry in some] == entries and all(outputs)
     ends = pairwise(outputs)
     if is_whole and all(before[-1][0] != after[0][0] for before, after in ends):

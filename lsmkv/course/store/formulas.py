@@ -13,7 +13,7 @@ KEPT: dict[str, Using] = {}
 
 
 def keep(using: Using) -> None:
-    """Formulas replace nothing in the engine."""
+    """Keep the formulas, which replace nothing in the engine."""
     KEPT[using.part] = using
 
 

@@ -13,7 +13,7 @@ _MOST = (1 << 56) - 1
 
 
 def gets(using: Using) -> None:
-    """Which tables a Get asks, in which order, and which blocks it reads."""
+    """Use the student's choice of a Get's tables, their order, and the blocks to read."""
     scratch = engine("counters.ReadCounters")
     hashes_of = engine("filter.key_hashes.KeyHashes")
 

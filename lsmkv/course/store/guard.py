@@ -42,7 +42,7 @@ class _Raised(NamedTuple):
 
 
 class Guard:
-    """What is known of the parts while a store runs.  Any thread may call a part."""
+    """State of the parts while a store runs.  Any thread may call a part."""
 
     def __init__(self, folder: str, running: Callable[[str], None] = lambda part: None) -> None:
         """``folder`` has the student's files.  ``running`` is called with the name of the part that
@@ -54,10 +54,10 @@ class Guard:
         """The parts that are no longer used."""
         self.failures: list[PartFailure] = []
         self.calls: Counter[str] = Counter()
-        """How many answers of each part were used."""
+        """The number of answers of each part that were used."""
 
     def is_in_use(self, part: str) -> bool:
-        """Whether a call would go to the student's part."""
+        """True if a call would go to the student's part."""
         return part not in self.aside and not getattr(self._local, "inside", False)
 
     @contextlib.contextmanager
@@ -113,7 +113,7 @@ class Guard:
         return got
 
     def tried(self, part: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-        """What a student's function returns.  What it raises is noted as the part's failure."""
+        """Call a student's function; an exception is noted as the part's failure."""
         self._running(part)
         try:
             with self.inside():
@@ -129,13 +129,13 @@ class Guard:
             self._running("")
 
     def failed(self, answer: Any) -> bool:
-        """Whether :meth:`tried` returned no answer."""
+        """True if :meth:`tried` returned no answer."""
         return isinstance(answer, _Raised)
 
     def steps(
         self, part: str, function: Callable[..., Any], arguments: Sequence[Any]
     ) -> Iterator[Any]:
-        """What a student's generator yields, a step at a time; it ends early if the part fails."""
+        """Yield from a student's generator, a step at a time; end early if the part fails."""
         found = self.tried(part, function, arguments)
         if self.failed(found):
             return

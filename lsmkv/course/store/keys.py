@@ -15,13 +15,14 @@ def varints(using: Using) -> None:
 
 
 def internal_keys(using: Using) -> None:
-    """A version's key is put together, and taken apart."""
+    """Use the student's encoding and decoding of a version's key."""
     using.same("format.keys.pack", using.mine.pack_key)
     using.same("format.keys.unpack", using.mine.unpack_key)
 
 
 def order(using: Using) -> None:
-    """Versions are compared: by the builder of a table, and where tables are sorted."""
+    """Use the student's order of versions: in the builder of a table, and where tables are
+    sorted."""
 
     def compare_keys(a: bytes, b: bytes) -> int:
         found: int = using.mine.compare_keys(a, b)

@@ -128,13 +128,13 @@ def replaying(using: Using) -> None:
 
 
 def is_current(directory: Any, name: str) -> bool:
-    """Whether CURRENT names this MANIFEST."""
+    """True if CURRENT names this MANIFEST."""
     expected = name.encode() + b"\n"
     return bool(directory.exists("CURRENT") and directory.read_file("CURRENT", 64) == expected)
 
 
 def current(using: Using) -> None:
-    """CURRENT names a new MANIFEST."""
+    """Use the student's change of CURRENT to a new MANIFEST."""
     name_of = engine("format.filenames.manifest_name")
 
     def make(own: Any) -> Callable[..., None]:

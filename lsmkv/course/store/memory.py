@@ -16,7 +16,7 @@ _MOST = (1 << 56) - 1
 
 
 def memtable(using: Using) -> None:
-    """A sorted list takes every write, answers Gets, and is what a flush writes."""
+    """Use the student's sorted list for every write, for Gets, and for a flush."""
 
     def add(own: Any) -> Callable[..., int]:
         def call(self: Any, sequence: int, operations: Any, *pins: Any) -> int:
@@ -88,7 +88,7 @@ def entries_of(memtable: Any) -> list[Entry] | None:
 
 
 def merging(using: Using) -> None:
-    """The inputs of a compaction become one sequence, unless lab 11's part takes them."""
+    """Use the student's merge for the inputs of a compaction, unless lab 11's part takes them."""
 
     def make(own: Any) -> Callable[..., Iterator[list[Entry]]]:
         def merge(lists: Any, order: Any) -> Iterator[list[Entry]]:
@@ -115,7 +115,7 @@ def merging(using: Using) -> None:
 
 
 def scans(using: Using) -> None:
-    """A scan of the shell goes through the merge of all runs: see :func:`scanned`."""
+    """Use the student's merge of all runs for a scan of the shell: see :func:`scanned`."""
     SCANS.append(using)
 
 
@@ -164,7 +164,7 @@ def _beside(
                 guard.calls[using.part] += 1
         yield right
     if using.in_use() and (more := next(pairs, None)) is not None:
-        guard.fail(using.part, seen.__name__, f"a scan goes on after its end, with {more!r}")
+        guard.fail(using.part, seen.__name__, f"a scan continues after its end, with {more!r}")
 
 
 def _runs(store: Any, view: Any, backwards: bool) -> list[Iterator[Entry]]:

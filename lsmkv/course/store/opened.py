@@ -48,7 +48,7 @@ class Opened:
         self._reported = 0
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What a request returns, or the engine's error; and the failures of parts."""
+        """Return the result of a request, or the engine's error; and the failures of parts."""
         answer: dict[str, Any] = {"failures": []}
         try:
             answer["value"] = self._do(request)
@@ -159,7 +159,7 @@ class Opened:
         )
 
     def _explain(self, db: lsmkv.DB, request: dict[str, Any]) -> list[str]:
-        """The steps of a Get; a line about a part of the student's says so."""
+        """The steps of a Get; lines about a student's part are marked."""
         lines: list[str] = []
         for line in db.explain(_bytes(request["key"])).outline():
             lines.append("  " * line.depth + line.text + self._mark(line.text))
@@ -175,7 +175,7 @@ class Opened:
         return any(part.name == name for part in self._parts) and self._guard.is_in_use(name)
 
     def _calls(self, db: lsmkv.DB, request: dict[str, Any]) -> dict[str, int]:
-        """How many answers of each part the store has used."""
+        """The number of answers of each part that the store has used."""
         return {part.name: self._guard.calls[part.name] for part in self._parts}
 
     def _tables(self, db: lsmkv.DB, request: dict[str, Any]) -> list[dict[str, Any]]:

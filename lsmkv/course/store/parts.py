@@ -31,16 +31,16 @@ class Part(NamedTuple):
     lab: int
     name: str
     what: str
-    """What the part does in the store."""
+    """The function of the part in the store."""
     functions: tuple[str, ...]
     """The functions of the lab's file that make up the part."""
     checks: tuple[str, ...]
-    """What must pass before the part is used."""
+    """The checks that must pass before the part is used."""
     install: Callable[[Using], None]
 
     @property
     def mark(self) -> str:
-        """How answers of the store name a part of the student's."""
+        """The name of a student's part in answers of the store."""
         return f"yours, lab {self.lab}"
 
 

@@ -32,7 +32,7 @@ def choosing(using: Using) -> None:
 
 
 def tails(using: Using) -> None:
-    """Whether the end of the newest log is torn, or damaged."""
+    """Use the student's test of whether the end of the newest log is torn or damaged."""
     log_name = engine("format.filenames.log_name")
 
     def make(own: Any) -> Callable[[Any], None]:
@@ -151,7 +151,7 @@ class _Planned:
 
 
 def committing(using: Using) -> None:
-    """A new MANIFEST takes the place of the old one: after an opening, and when it has grown."""
+    """Use the student's replacement of the MANIFEST: after an opening, and when it has grown."""
     writer_class = engine("format.log.LogWriter")
     frame = engine("format.log.frame")
     manifest_name = engine("format.filenames.manifest_name")

@@ -1,4 +1,4 @@
-"""Where a student's function takes the place of the engine's: seams, named by module and name.
+"""Replacement of the engine's functions by a student's: seams, named by module and name.
 
 Only the process in which a student's store runs has seams replaced.  The engine runs interpreted
 there (:mod:`lsmkv.testing.interpreted`), so a function is rebound in every module that has imported
@@ -46,7 +46,7 @@ class Using:
         self.guard = guard
 
     def in_use(self) -> bool:
-        """Whether the student's part is to be asked."""
+        """True if the student's part is to be asked."""
         return self.guard.is_in_use(self.part)
 
     def compared(
@@ -60,7 +60,7 @@ class Using:
         return self.guard.agreed(self.part, function, arguments, right)
 
     def function(self, seam: str, make: Callable[[Any], Callable[..., Any]]) -> None:
-        """Rebind a function wherever it was imported; ``make`` gets the engine's own."""
+        """Rebind a function in all modules that imported it; ``make`` gets the engine's own."""
         own = engine(seam)
         made = make(own)
         for name, module in list(sys.modules.items()):
@@ -76,8 +76,7 @@ class Using:
         setattr(engine(owner), name, make(engine(seam)))
 
     def same(self, seam: str, mine: Callable[..., Any]) -> None:
-        """Put a function of the student's in the place of one with the same arguments and
-        answers."""
+        """Replace a function by the student's with the same arguments and answers."""
 
         def make(own: Any) -> Callable[..., Any]:
             def call(*arguments: Any) -> Any:

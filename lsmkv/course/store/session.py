@@ -36,25 +36,25 @@ def passed_checks(
 
 
 class StoreError(ValueError):
-    """What the store answers to a request that it cannot carry out."""
+    """A request that the store cannot carry out."""
 
 
 class Session:
-    """A store that runs with some parts of a student's.  One thread uses it.
+    """A store that runs with some of a student's parts.  One thread uses it.
 
-    A part that fails is set aside, and the store continues with the engine's: at once if it
+    A part that fails is set aside, and the store continues with the engine's: immediately if it
     raised or was wrong, and by a new process if it ended its process or took too long.
     """
 
     def __init__(self, folder: str, store: str, parts: Sequence[Part], seconds: float) -> None:
-        """``seconds`` is how long a request may take.  Raises :class:`StoreError`."""
+        """``seconds`` is the limit of a request's duration.  Raises :class:`StoreError`."""
         self.folder = os.path.abspath(folder)
         self.store = os.path.abspath(store)
         self.parts = list(parts)
         self._seconds = seconds
         self.failures: list[PartFailure] = []
-        """Failures of parts while the store ran; the shell takes them away when it has said
-        so."""
+        """Failures of parts while the store ran; the shell removes them when it has printed
+        them."""
         self.aside: set[str] = set()
         self._scratch = tempfile.TemporaryDirectory(prefix="lsmkv-course-")
         self._child: InterpretedChild | None = None
@@ -82,7 +82,7 @@ class Session:
         return [part for part in self.parts if part.name not in self.aside]
 
     def ask(self, do: str, **arguments: Any) -> Any:
-        """What the store returns.  Raises :class:`StoreError`."""
+        """Return the store's answer.  Raises :class:`StoreError`."""
         request = {
             **arguments,
             **{"do": do, "seconds": self._seconds, "folder": self.folder, "store": self.store},
@@ -113,7 +113,7 @@ class Session:
         self.ask("open", parts=[part.name for part in self.used])
 
     def kill(self) -> None:
-        """End the process at once, as a crash does: what is only in memory is gone."""
+        """Kill the process, as a crash does: what is only in memory is gone."""
         if self._child is not None:
             self._child.kill()
             self._child = None
@@ -153,7 +153,7 @@ class Session:
 
 
 def state_of(part: Part, passed: dict[int, list[str]], folder: str) -> str:
-    """Why a part is in use or not, in words."""
+    """Describe why a part is in use or not."""
     lab = find(str(part.lab))
     path = os.path.join(folder, lab.file_name)
     if part in in_use(passed):

@@ -31,7 +31,7 @@ class Command(NamedTuple):
     what: str
     least: int
     most: int
-    """How many arguments it takes."""
+    """The maximum number of arguments."""
     run: Callable[[Shell, Sequence[str]], None]
 
 
@@ -72,7 +72,7 @@ class Shell:
         return True
 
     def say_failures(self) -> None:
-        """Print what parts have failed since the last time."""
+        """Print the parts that have failed since the last time."""
         for failure in self._session.failures:
             part = part_named(failure.part)
             self.say(f"Your part {part.name!r} of lab {part.lab} failed: {failure.what}")
@@ -166,7 +166,7 @@ class Shell:
         self.has_passed = capstone(self._session, number, self.say)
 
     has_passed = True
-    """Whether the last capstone has passed."""
+    """True if the last capstone has passed."""
 
     def help(self, words: Sequence[str]) -> None:
         for command in COMMANDS.values():
@@ -185,12 +185,12 @@ COMMANDS = {
         Command("flush", "write the memtable to a table", 0, 0, Shell.flush),
         Command("compact", "merge all tables", 0, 0, Shell.compact),
         Command("explain KEY", "the steps of a Get", 1, 1, Shell.explain),
-        Command("inspect", "tables and files, and whose parts made them", 0, 0, Shell.inspect),
+        Command("inspect", "tables and files, and the parts that made them", 0, 0, Shell.inspect),
         Command("parts", "your parts, and their use since the opening", 0, 0, Shell.parts),
         Command("stats", "counters since the store was opened", 0, 0, Shell.stats),
         Command("kill", "end the store's process, as a crash does", 0, 0, Shell.kill),
         Command("reopen", "open the store again", 0, 0, Shell.reopen),
-        Command("capstone [NUMBER]", "lab 13, with so many names", 0, 1, Shell.capstone),
+        Command("capstone [NUMBER]", "lab 13, with this many names", 0, 1, Shell.capstone),
         Command("help", "this list", 0, 0, Shell.help),
     )
 }

@@ -1,7 +1,7 @@
 """Lab 6 in the engine: sealed blocks, handles, index keys, the footer, and whole tables.
 
 Left out: ``get``, which reads footer and index for each key and asks no filter.  The Get of lab 8
-has its place.
+replaces it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def sealing(using: Using) -> None:
 
 
 def handles(using: Using) -> None:
-    """Where a block lies: in the index, in the metaindex, in the footer."""
+    """Use the student's handles of blocks: in the index, in the metaindex, in the footer."""
 
     def make(own: Any) -> Callable[[Any], bytes]:
         def encode(self: Any) -> bytes:
@@ -97,7 +97,7 @@ def footers(using: Using) -> None:
 def tables(using: Using) -> None:
     """Data blocks and index of each table: ``build_table`` gets all entries when the table ends.
 
-    The engine's builder makes the table, too, and holds it back.  What it has in addition, the
+    The engine's builder also makes the table, and holds it back.  What it has in addition, the
     filters and their metaindex, is put between the student's data blocks and the student's index.
     """
     read_footer = engine("table.format.Footer.decode")
@@ -123,7 +123,7 @@ def tables(using: Using) -> None:
 
     def write_out(own: Any) -> Callable[[Any], None]:
         def call(self: Any) -> None:
-            """Nothing is written before the table's end."""
+            """Ignore writes before the table's end."""
 
         return call
 

@@ -1,1 +1,1 @@
-"""What a teacher needs: grades, reports, questions to ask in person, and a kit for a class."""
+"""Tools for a teacher: grades, reports, questions to ask in person, and a kit for a class."""

@@ -123,7 +123,7 @@ def _maxima(labs: Sequence[Lab], weights: Mapping[int, float] | None) -> list[fl
 
 
 def _reached(one: Submission, weights: Mapping[int, float] | None) -> list[float | None]:
-    """What a student has reached in each lab; None where there is no file."""
+    """Return a student's result in each lab; None where there is no file."""
     return [
         None
         if lab.checks[0].outcome == MISSING
@@ -145,7 +145,7 @@ def _own_maxima(labs: Sequence[Lab], weights: Mapping[int, float] | None) -> lis
 
 
 def _own_reached(one: Submission, weights: Mapping[int, float] | None) -> list[float]:
-    """What a student has reached with predictions, and with faults."""
+    """Return a student's results with predictions, and with faults."""
     done = [(lab.own, 1.0 if weights is None else weights[lab.lab]) for lab in one.labs if lab.own]
     each = 1 if weights is None else FAULT_POINTS
     return [
@@ -213,7 +213,7 @@ def _print_table(
 
 
 def _look_at(one: Submission) -> list[str]:
-    """What a teacher should look at, with the checks that were stopped."""
+    """Return remarks for the teacher, with the checks that were stopped."""
     stopped = [
         f"lab {lab.lab} {result.message.splitlines()[0].removeprefix('it ')}"
         for lab in one.labs

@@ -1,6 +1,6 @@
-"""``lsmkv course kit``: what Gradescope and GitHub Classroom need to grade by themselves.
+"""``lsmkv course kit``: the files with which Gradescope and GitHub Classroom grade.
 
-Both run without a network: what they install comes from the wheels that are given.
+Both run without a network: they install from the given wheels.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def kit(
     ] = None,
     wheels: Annotated[
         str | None,
-        typer.Option(metavar="WHEELS", help="A folder of wheels, of lsmkv and what it needs."),
+        typer.Option(metavar="WHEELS", help="A folder of wheels, of lsmkv and its dependencies."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -139,7 +139,7 @@ def wheels_in(directory: str) -> Sequence[str]:
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    """Add a file that anybody may run."""
+    """Add a file that all users may run."""
     info = zipfile.ZipInfo(name, _DATE)
     info.external_attr = 0o755 << 16
     info.compress_type = zipfile.ZIP_DEFLATED

@@ -1,7 +1,7 @@
 """``lsmkv course oral``: questions about a student's own code, with their answers.
 
-One thing in one line is changed, and the lab's checks say what no longer holds.  Somebody who wrote
-the line, and knows why, can say it beforehand.
+One thing in one line is changed, and the lab's checks show what no longer holds.  A student who
+wrote and understands the line can predict it.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class OralQuestion:
     text: str
     changed: str
     fails: list[str]
-    """The checks that fail then."""
+    """The checks that fail with the change."""
     message: str
-    """What the first of them says."""
+    """The message of the first of them."""
 
 
 def changes_of(source: str) -> list[Change]:
@@ -134,7 +134,7 @@ def questions_about(
 ) -> list[OralQuestion]:
     """Questions about a file that passes checks: which fail if a line is changed?
 
-    Changes are tried until so many make a check fail that passes now, each in another line.
+    Changes are tried until ``number`` of them make a passing check fail, each in another line.
     Raises ``OSError`` if the file cannot be read, and ``ValueError`` if it is no Python, or passes
     no check.
     """
@@ -194,7 +194,7 @@ def oral(
         str, typer.Option("--seed", metavar="TEXT", help="Any text: others choose other lines.")
     ] = "1",
     with_key: Annotated[
-        bool, typer.Option("--key", help="Print the answers, too: the checks that fail.")
+        bool, typer.Option("--key", help="Also print the answers: the checks that fail.")
     ] = False,
     seconds: Seconds = SECONDS,
     memory: Memory = MEMORY_MIB,

@@ -28,7 +28,7 @@ def report(
     ] = "gradescope",
     output: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write it there, and replace what is there."),
+        typer.Option(metavar="FILE", help="Write it there, and replace an existing file."),
     ] = None,
     labs: Annotated[
         str | None,

@@ -175,7 +175,7 @@ def _synced_later(session: Session) -> None:
     try:
         _synced(session)
     except CommandError:
-        pass  # INFO reports the failure: no client waits for a reply any more
+        pass  # INFO reports the failure: no client still waits for a reply
 
 
 @command("BGREWRITEAOF", 1, "admin", group="server")

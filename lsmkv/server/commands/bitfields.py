@@ -92,7 +92,7 @@ class _Operation(NamedTuple):
 
 
 def _type(text: bytes) -> tuple[bool, int]:
-    """Whether a type such as ``i16`` has a sign, and its bits."""
+    """Parse a type such as ``i16``: True if it is signed, and its width in bits."""
     bits = to_int(text[1:].partition(b"\0")[0], _BAD_TYPE)
     if text[:1] not in (b"i", b"u") or not 1 <= bits <= (64 if text[:1] == b"i" else 63):
         raise CommandError(_BAD_TYPE)

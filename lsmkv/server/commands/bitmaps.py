@@ -66,7 +66,7 @@ def getbit(session: Session, args: list[bytes]) -> Reply:
 
 
 def _is_bit(word: bytes) -> bool:
-    """Whether a range is in bits, and not in bytes."""
+    """True if a range is in bits rather than bytes."""
     if word.upper() not in (b"BIT", b"BYTE"):
         raise syntax_error()
     return word.upper() == b"BIT"

@@ -79,7 +79,7 @@ class BloomFilter:
         return element_prefix(self.entry) + U32.pack(layer.number) + U32.pack(page)
 
     def may_contain(self, item: bytes) -> bool:
-        """Whether the item may have been added; *False* is certain.  Costs a Get per layer."""
+        """True if the item may have been added; False is certain.  Costs a Get per layer."""
         item_hash = xxh3_hash(item)
         for number in reversed(range(self.layers)):
             page = self._records.get(self._name(self.layer(number), item))

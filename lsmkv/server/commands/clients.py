@@ -66,7 +66,7 @@ _KINDS: dict[bytes, Callable[[Session], bool]] = {
 
 
 def _of_kind(word: bytes) -> Callable[[Session], bool]:
-    """Whether a session is of the type with this name."""
+    """Return the test of a session for the client type with this name."""
     found = _KINDS.get(word.lower())
     if found is None:
         raise CommandError(f"ERR Unknown client type '{in_error(word)}'")
@@ -162,7 +162,7 @@ def _mode(args: list[bytes], modes: tuple[bytes, bytes], error: str) -> bytes:
 
 @command("CLIENT PAUSE", -3, "admin", group="connection", usage="<timeout> [WRITE|ALL]")
 def client_pause(session: Session, args: list[bytes]) -> Reply:
-    """Let requests wait for some milliseconds: all, or only those that write."""
+    """Delay requests for some milliseconds: all, or only those that write."""
     modes = (b"ALL", b"WRITE")
     mode = _mode(args, modes, "ERR CLIENT PAUSE mode must be WRITE or ALL")
     session.service.pause_clients(wait_seconds(args[2]), everything=mode == b"ALL")

@@ -90,7 +90,7 @@ def auth(session: Session, args: list[bytes]) -> Reply:
 
 @command("HELLO", -1, "fast no_auth", group="connection")
 def hello(session: Session, args: list[bytes]) -> Reply:
-    """Choose the version of the protocol, 2 or 3.  May authenticate, too."""
+    """Choose the version of the protocol, 2 or 3.  May also authenticate."""
     resp3 = session.resp3
     if len(args) > 1:
         version = to_int(args[1], "ERR Protocol version is not an integer or out of range")

@@ -113,7 +113,7 @@ def xgroup_create(session: Session, args: list[bytes]) -> Reply:
     "XGROUP SETID", -5, "write", group="stream", usage="<key> <group> <id|$> [ENTRIESREAD <n>]"
 )
 def xgroup_setid(session: Session, args: list[bytes]) -> Reply:
-    """Let a group get the entries after an id.  O(1)."""
+    """Set the id after which a group gets entries.  O(1)."""
     _, read = _group_options(args, creating=False)
     stream, group = _existing(session, args)
     if len(args) not in (5, 7):
@@ -244,7 +244,7 @@ def _summary(group: Group) -> Reply:
 
 class _ClaimOptions(NamedTuple):
     time: int
-    """When the entries shall count as delivered, in milliseconds since 1970."""
+    """The delivery time to record for the entries, in milliseconds since 1970."""
     deliveries: int
     """RETRYCOUNT; -1 to count on."""
     force: bool
@@ -277,7 +277,7 @@ def _claim_options(words: list[bytes], now: int) -> _ClaimOptions:
 
 
 def _ids_at_start(words: list[bytes]) -> list[bytes]:
-    """The ids before the first word that is none."""
+    """The ids before the first word that is not an id."""
     ids: list[bytes] = []
     for text in words:
         try:
@@ -330,7 +330,7 @@ def xclaim(session: Session, args: list[bytes]) -> Reply:
 def xautoclaim(session: Session, args: list[bytes]) -> Reply:
     """Give deliveries that are idle for long to another consumer.
 
-    Returns an id to go on from, the entries, and the ids of those that were removed.
+    Returns an id to continue from, the entries, and the ids of those that were removed.
     """
     least_idle = to_int(args[4], "ERR Invalid min-idle-time argument for XAUTOCLAIM")
     start = parse_start(args[5])

@@ -1,4 +1,4 @@
-"""DUMP and RESTORE: a key as bytes, which Redis 7 reads and writes, too.
+"""DUMP and RESTORE: a key as bytes, which Redis 7 also reads and writes.
 
 The bytes are those of an RDB file: the kind, what the key holds, the version of the format (2
 bytes) and a checksum (8).  Every kind is written in its simplest form, and read in all forms that

@@ -15,7 +15,7 @@ _MOST = 0xFFFFFFFFFFFE
 """The latest time, in milliseconds since 1970."""
 _NO_FIELD, _NEVER = -2, -1
 _REFUSED, _SET, _DELETED = 0, 1, 2
-"""What HEXPIRE says of each field."""
+"""Results of HEXPIRE for each field."""
 
 
 def _fields(args: list[bytes], at: int) -> list[bytes]:

@@ -126,7 +126,7 @@ class _Search(NamedTuple):
     target: bytes | None
     """The key to store under."""
     by_distance: bool
-    """Whether to store distances as scores."""
+    """True to store distances as scores."""
 
 
 class _Found(NamedTuple):

@@ -20,7 +20,7 @@ _MOST_PAIRS = numbers.MAX_INT // 2
 _MOST_CHOSEN_FROM = 1000
 """The largest collection from which random elements are chosen uniformly."""
 _MANY_REMOVED = 1024
-"""Scans may pass over so many removed elements."""
+"""Removed elements that a scan may pass over."""
 _MOST_MOVED = 4096
 """A larger collection is not moved: it would hold up other commands."""
 _MORE_DRAWS = 16
@@ -58,7 +58,7 @@ def _set_fields(
 
 
 def _forget_times(session: Session, key: bytes, entry: Entry, fields: list[bytes]) -> None:
-    """Let fields that were set or removed expire no more, in a hash of which some do."""
+    """Forget the times of fields that were set or removed, in a hash with expiring fields."""
     times = FieldTimes(session.space.records, entry)
     for field in fields:
         times.set(field, 0)
@@ -66,7 +66,7 @@ def _forget_times(session: Session, key: bytes, entry: Entry, fields: list[bytes
 
 
 def new_field(session: Session, name: bytes) -> bool:
-    """Whether an element does not exist yet.  Usually a filter says so, and no block is read."""
+    """True if an element does not exist yet.  Usually a filter says so, and no block is read."""
     return session.space.records.get(name) is None
 
 

@@ -362,9 +362,9 @@ def rpoplpush(session: Session, args: list[bytes]) -> Reply:
 
 
 def seconds_to_wait(text: bytes) -> float:
-    """How long a blocking command waits; 0 means no timeout."""
+    """Parse the timeout of a blocking command; 0 means no timeout."""
     seconds = to_decimal(text, "ERR timeout is not a float or out of range")
-    # Redis calls an overflow negative, too.
+    # Redis also calls an overflow negative.
     if seconds * 1000 <= -1 or seconds * 1000 > MAX_INT:
         raise CommandError("ERR timeout is negative")
     return max(0.0, float(seconds))

@@ -14,7 +14,7 @@ _NO_SCRIPT = "NOSCRIPT No matching script. Please use EVAL."
 
 
 def key_count(args: list[bytes], not_integer: str = NOT_AN_INTEGER) -> int:
-    """The number of keys in a request.  Raises :class:`CommandError` if there are not so many."""
+    """The number of keys in a request.  Raises :class:`CommandError` if the request has fewer."""
     count = to_int(args[2], not_integer)
     if count > len(args) - 3:
         raise CommandError("ERR Number of keys can't be greater than number of args")

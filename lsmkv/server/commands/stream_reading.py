@@ -144,7 +144,7 @@ class _Read:
     # Reading
 
     def attempt(self, keys: list[bytes]) -> Reply:
-        """What has come to some of its keys; ``NO_REPLY`` if nothing has."""
+        """Read new entries of some of its keys; ``NO_REPLY`` if there are none."""
         asked = self._after
         if len(keys) < len(asked):  # it waits, and this key is ready: only its first id counts
             asked = [next(one for one in asked if one[0] == keys[0])]
@@ -191,7 +191,7 @@ class _Read:
         return entries
 
     def _read_again(self, stream: Stream, group: Group, after: bytes) -> list[Reply]:
-        """What the consumer got after an id, and has not acknowledged."""
+        """Return the entries after an id that the consumer was sent and has not acknowledged."""
         now = self._session.space.now()
         consumer = group.use_consumer(self._consumer, now)
         entries: list[Reply] = []

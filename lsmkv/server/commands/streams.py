@@ -23,7 +23,7 @@ from lsmkv.server.stream_ids import (
 )
 
 _NODES_AT_ONCE = 100
-"""With ``~``, so many nodes are removed at the most if no LIMIT is given."""
+"""The most nodes that ``~`` removes if no LIMIT is given."""
 _MOST_AT_ONCE = 1_000_000
 
 
@@ -64,7 +64,7 @@ class _Trim(NamedTuple):
 
 
 class _Options(NamedTuple):
-    """What XADD and XTRIM have before an id."""
+    """Options of XADD and XTRIM before an id."""
 
     trim: _Trim | None
     only_if_there: bool

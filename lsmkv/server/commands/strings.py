@@ -100,7 +100,7 @@ def set_(session: Session, args: list[bytes]) -> Reply:
 def _set_until(
     session: Session, key: bytes, value: bytes, expires: int, announced: bool = True
 ) -> None:
-    """Set a key.  If its time has passed already, it is removed at once.
+    """Set a key.  If its time has passed already, it is removed immediately.
 
     ``announced`` says whether its time is new.
     """

@@ -10,7 +10,7 @@ from lsmkv.server.session import Session
 from lsmkv.server.subsequence import CommonSubsequence
 
 _MOST = 512 * 2**20 // 4
-"""Redis has a number of 4 bytes for each pair of bytes, in a string of its own."""
+"""Redis keeps a number of 4 bytes for each pair of bytes, in a separate string."""
 
 
 @command("LCS", -3, "readonly", group="string")

@@ -100,7 +100,7 @@ def _go_on(
 
 
 def _watched_expired(session: Session) -> bool:
-    """Whether a watched key has expired: this is noticed only by looking at the key."""
+    """True if a watched key has expired, which is noticed only by looking the key up."""
     for index, key in list(session.watching):
         session.space.find(session.space.databases[index], key)
     return session.changed

@@ -51,7 +51,7 @@ def parse_url(url: str) -> Address:
     """
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES:
-        raise ValueError(f"not the URL of a Redis: {url!r}; {_MEANT}")
+        raise ValueError(f"not a Redis URL: {url!r}; {_MEANT}")
     try:
         port = parts.port or 6379
     except ValueError:
@@ -146,7 +146,7 @@ def encoded(words: Sequence[bytes]) -> bytes:
 
 
 def _errno(error: OSError) -> int:
-    """The system's number of an error, 0 if it has none: those of TLS and of names are others."""
+    """The system's number of an error; 0 for errors of TLS and of name resolution."""
     if isinstance(error, ssl.SSLError | socket.gaierror):
         return 0
     return errno_of(error) or 0

@@ -46,7 +46,7 @@ class Exported:
     def __init__(self, db: DB) -> None:
         self._space = Keyspace(db, writable=False)
         self.keys = 0
-        """How many keys were exported."""
+        """The number of exported keys."""
         self.left_out: Counter[str] = Counter()
         """Keys that no Redis could hold, by their kind."""
 

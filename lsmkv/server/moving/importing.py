@@ -1,7 +1,7 @@
 """Filling a store of ``lsmkv serve`` by commands, without a server.
 
-Where it has come to is a record of the store, which is written together with the data.  So an
-import that is interrupted can go on.
+Its position is a record of the store, which is written together with the data.  So an interrupted
+import can continue.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _MOST_PENDING = 4 << 20
 
 
 class Position(NamedTuple):
-    """Where an import has come to."""
+    """The position of an interrupted import."""
 
     source: bytes
-    """What distinguishes one run of a server from all others."""
+    """The run id of the source server."""
     database: int
     cursor: int
     """The cursor of SCAN; the keys before it are imported."""
@@ -47,7 +47,7 @@ class Importer:
 
     @property
     def position(self) -> Position | None:
-        """Where an import was interrupted; None if none was."""
+        """The position of an interrupted import; None if there is none."""
         record = self._space.records.get(IMPORT)
         if record is None:
             return None
@@ -55,7 +55,7 @@ class Importer:
         return Position(record[12:], U32.unpack_from(record)[0], cursor)
 
     def select(self, database: int) -> None:
-        """The commands from now on are for this database.  ``ValueError`` if there is none."""
+        """Select the database of the following commands.  ``ValueError`` if there is none."""
         if database >= DATABASES:
             raise ValueError(f"database {database} has keys: lsmkv has the databases 0 to 15")
         self._session.database = self._space.databases[database]
@@ -78,14 +78,14 @@ class Importer:
         self._pending = 0
 
     def reach(self, position: Position) -> None:
-        """Write what was changed, and where the import has come to, as one record."""
+        """Write the changes and the import's position as one record."""
         record = U32.pack(position.database) + U64.pack(position.cursor) + position.source
         self._space.records.put(IMPORT, record)
         self._space.keep()
         self._commit()
 
     def finish(self) -> None:
-        """Write the rest: the import has ended."""
+        """Write the rest at the end of the import."""
         if self.position is not None:
             self._space.records.delete(IMPORT)
             self._space.keep()

@@ -17,13 +17,13 @@ Progress = Callable[[int, int], object]
 """Called with the number of keys that were moved, and of all, as far as that is known."""
 _WRITE_BUFFER_SIZE = 32 * 2**20
 _PAGE = 500
-"""Keys that SCAN is asked for.  After each page an import could go on."""
+"""SCAN's COUNT.  An import can be resumed after each page."""
 _TOGETHER = 50
 """Keys that are read together, and after which progress is reported."""
 
 
 class Moved(NamedTuple):
-    """What was moved."""
+    """The result of a move."""
 
     keys: int
     left_out: dict[str, int]
@@ -39,15 +39,15 @@ def import_redis(
     progress: Progress | None = None,
     notice: Callable[[str], object] | None = None,
 ) -> Moved:
-    """Copy all keys of a Redis into the store ``path``, which ``lsmkv serve`` can serve then.
+    """Copy all keys of a Redis server into the store ``path``, which ``lsmkv serve`` can serve.
 
     ``url`` is ``redis://[user:password@]host[:port][/database]``, ``rediss://`` for TLS, or
     ``unix://path``; ``password`` is used if the URL has none.  Keys of every kind are copied, with
     their expiry, and replace those of the same name.  They are durable on return.  O(all data).
 
-    The store holds where an import has come to.  So one that was interrupted goes on when it is
-    called again, unless the Redis was restarted since then: ``notice`` is called with a sentence
-    that says which.  ``progress`` is called after every 50 keys.
+    The store holds the position of an import.  So an interrupted one continues when it is called
+    again, unless the Redis was restarted since: ``notice`` is called with a sentence that says
+    which.  ``progress`` is called after every 50 keys.
 
     Raises what opening the store raises, ``OSError`` if the connection fails, and ``ValueError``
     for an invalid URL, an error that the Redis answers, or a store with other data.
@@ -108,13 +108,13 @@ def _copy(
 
 
 def _start(importer: Importer, run_id: bytes, notice: Callable[[str], object] | None) -> Position:
-    """Where to begin."""
+    """Return the position from which to import, and report a resumed or repeated import."""
     position = importer.position
     if position is None:
         return Position(run_id, 0, 0)
     same = position.source == run_id
     if notice is not None:
-        then = "this one goes on from there" if same else "all keys are imported again"
+        then = "this one continues from there" if same else "all keys are imported again"
         since = "" if same else ", and its Redis was restarted"
         notice(f"an earlier import was interrupted{since}: {then}")
     return position if same else Position(run_id, 0, 0)

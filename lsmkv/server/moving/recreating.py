@@ -15,13 +15,13 @@ Words = list[bytes]
 """A request."""
 _MOST_WORDS = 1000
 _MOST_BYTES = 1 << 18
-"""Elements are put into a command until it has so many words, or bytes."""
+"""Elements are added to a command until it has this many words, or bytes."""
 MAKERS = {"hash": b"HSET", "list": b"RPUSH", "set": b"SADD", "zset": b"ZADD"}
 """The commands that add elements, by the kind of a key."""
 
 
 def expiry_command(key: bytes, expires: int) -> Words:
-    """Let a key expire at a time, in milliseconds since 1970."""
+    """Return the command that sets the expiration time of a key, in milliseconds since 1970."""
     return [b"PEXPIREAT", key, b"%d" % expires]
 
 
@@ -52,7 +52,7 @@ class PendingEntry(NamedTuple):
     """In 16 bytes."""
     consumer: bytes
     time: int
-    """When it was delivered, in milliseconds since 1970."""
+    """The delivery time, in milliseconds since 1970."""
     deliveries: int
 
 
@@ -63,20 +63,20 @@ class GroupContent(NamedTuple):
     last: bytes
     """The id that was delivered last, in 16 bytes."""
     read: int
-    """How many entries were read; -1 if that is unknown."""
+    """The number of entries read; -1 if unknown."""
     consumers: list[bytes]
     pending: list[PendingEntry]
 
 
 class StreamContent(NamedTuple):
-    """What a stream has besides its entries."""
+    """The content of a stream other than its entries."""
 
     last: bytes
     """The highest id that was ever added, in 16 bytes."""
     deleted: bytes
     """The highest id that was removed, in 16 bytes; 0 if there is none."""
     added: int
-    """How many entries were ever added."""
+    """The number of entries ever added."""
     groups: list[GroupContent]
     gone: list[bytes]
     """The pending ids whose entries were removed, in order."""

@@ -36,7 +36,7 @@ class Source:
         """Milliseconds by which the server's clock is before this one's."""
 
     def run_id(self) -> bytes:
-        """What distinguishes this run of the server from all others."""
+        """The id of this run of the server, distinct from all others."""
         fields = self._info(b"server")
         return fields.get(b"run_id", b"unknown")
 
@@ -68,7 +68,7 @@ class Source:
     def commands(self, keys: list[bytes]) -> Iterator[Words]:
         """The commands that make keys again; none for those that are gone.
 
-        The first elements of all are read at once.
+        The first elements of all are read together.
         """
         requests = [[word, key] for key in keys for word in (b"TYPE", b"PTTL")]
         replies = self._checked(requests)

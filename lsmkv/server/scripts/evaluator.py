@@ -1,4 +1,4 @@
-"""Runs scripts: at once in the loop, and longer ones in a thread while the loop goes on.
+"""Runs scripts: short ones in the loop, and longer ones in a thread while the loop continues.
 
 A script is atomic.  It begins in the loop's thread, where most end within microseconds.  One that
 takes longer than ``IN_LOOP`` is stopped there, all that it did is undone, and it begins again in a
@@ -61,7 +61,8 @@ class Evaluator(Scripts):
     """Runs the scripts of a server, one after the other, in this process."""
 
     undoes: bool = False
-    """Whether what a script wrote is undone if it is killed.  Otherwise it is not killed then."""
+    """True if the writes of a killed script are undone; otherwise a script that wrote is not
+    killed."""
 
     def __init__(self, service: Service) -> None:
         super().__init__()
@@ -121,7 +122,7 @@ class Evaluator(Scripts):
         evaluation.deadline = math.inf
         try:
             loop = asyncio.get_running_loop()
-        except RuntimeError:  # there is no loop that could go on
+        except RuntimeError:  # there is no loop that could continue
             return self._done(evaluation, self._attempt(evaluation))
         if not evaluation.session.running:
             self._service.commit()  # what came before is written and answered now
@@ -201,7 +202,7 @@ class Evaluator(Scripts):
             if type(error) is OutOfMemory and memory < self._service.settings.script_memory:
                 evaluation.late = True
             return self._error(evaluation, error)
-        except BaseException:  # an error of the server's own: as in any command, nothing stays
+        except BaseException:  # an error in the server itself: as in any command, nothing stays
             self._undo(evaluation)
             raise
         finally:
@@ -238,7 +239,7 @@ class Evaluator(Scripts):
     # In a thread
 
     def _leave_loop(self, evaluation: Evaluation, loop: asyncio.AbstractEventLoop) -> None:
-        """Go on in a thread, in the next tick: this command has to return first."""
+        """Continue in a thread, in the next tick: this command has to return first."""
         service = self._service
         evaluation.in_thread = evaluation.session.evaluating = True
         service.begin_busy(evaluation)
@@ -277,7 +278,7 @@ class Evaluator(Scripts):
             self._service.release_held_back()
 
     def _end(self, evaluation: Evaluation, reply: Reply) -> None:
-        """A script in a thread has ended."""
+        """Finish a script that has ended in a thread."""
         if self._ended is not None:
             self._ended.set()
         seconds = time.perf_counter() - evaluation.started
@@ -322,17 +323,17 @@ class Evaluator(Scripts):
         self._stop(evaluation)
 
     def _stop(self, evaluation: Evaluation) -> None:
-        """Let a script end that runs in a thread."""
+        """Make a script end that runs in a thread."""
         evaluation.killed = True
 
     def close(self) -> str:
-        """The server has ended.  Returns an empty text."""
+        """End with the server.  Returns an empty text."""
         return ""
 
     # Called by the script
 
     def must_stop(self) -> bool:
-        """Whether the script must end."""
+        """True if the script must end."""
         evaluation = self._now
         if evaluation is None:  # a script is compiled
             return False
@@ -348,7 +349,7 @@ class Evaluator(Scripts):
 
     @property
     def resp3(self) -> bool:
-        """Whether replies come in RESP3."""
+        """True if replies come in RESP3."""
         return self._session.resp3
 
     def log(self, level: int, text: bytes) -> None:
@@ -361,7 +362,7 @@ class Evaluator(Scripts):
             evaluation.lines.append((level, text))
 
     def permits(self, words: list[bytes]) -> bool | None:
-        """Whether the caller's user may run a command; None if there is none of this name."""
+        """True if the caller's user may run a command; None if there is no such command."""
         evaluation, found = self._now, self._service.command_of(words)
         if found is None or (found.subcommands and len(words) > 1):
             return None
@@ -407,7 +408,8 @@ class Evaluator(Scripts):
         return None if reply is NO_REPLY else reply
 
     def _find(self, words: list[bytes], evaluation: Evaluation) -> Command:
-        """The command that a script calls.  Raises :class:`CommandError` if it may not."""
+        """The command that a script calls.  Raises :class:`CommandError` if the call is not
+        allowed."""
         service = self._service
         found = service.table.get(words[0])
         if found is None or found.subcommands:

@@ -28,7 +28,7 @@ _SINGLE: Final = {b"redis", b"cjson", b"bit"}
 _OPENS: Final = {b"function", b"do", b"if", b"repeat"}
 _CLOSES: Final = {b"end", b"until"}
 _ENDS: Final = {b"end", b"else", b"elseif", b"until", b";"}
-"""What may follow a statement that returns."""
+"""Tokens that may follow a return statement."""
 
 
 def with_frames(source: bytes) -> bytes:
@@ -63,7 +63,7 @@ def with_frames(source: bytes) -> bytes:
 
 
 def _call_behind(words: list[bytes], at: int) -> int:
-    """Where the parenthesis of a call ``a.b:c(`` is; 0 if there is none."""
+    """Return the index of the parenthesis of a call ``a.b:c(``; 0 if there is none."""
     if words[at : at + 1] in ([b"function"], [b"not"]):
         return 0
     while at + 1 < len(words) and words[at][:1].isalpha() and words[at] != b"return":
@@ -76,7 +76,7 @@ def _call_behind(words: list[bytes], at: int) -> int:
 
 
 def _ends_of_calls(words: list[bytes]) -> dict[int, int]:
-    """Where parentheses are closed, by where they are opened, unless the expression goes on."""
+    """Map each opening parenthesis to its closing one, unless the expression continues."""
     ends: dict[int, int] = {}
     open_at: list[int] = []
     for at, word in enumerate(words):

@@ -1,10 +1,10 @@
-"""Runs scripts in a process of their own: ``--scripts process``.
+"""Runs scripts in a separate process: ``--scripts process``.
 
 The process has the interpreter, and asks for each command of a script, which runs here.  A script
 begins in the loop's thread, which waits for the process.  If it takes longer than ``IN_LOOP``, it
-goes on in a thread from where it is.
+continues in a thread.
 
-A script can always be ended, and everything that it wrote is undone then: by SCRIPT KILL, after
+A script can always be ended, which undoes everything that it wrote: by SCRIPT KILL, after
 ``script-max-time``, and if it ends its process.  The next script gets a new process.
 """
 
@@ -90,7 +90,7 @@ class IsolatedEvaluator(Evaluator):
             return self._done(evaluation, reply)
         try:
             loop = asyncio.get_running_loop()
-        except RuntimeError:  # there is no loop that could go on
+        except RuntimeError:  # there is no loop that could continue
             return self._done(evaluation, self._attempt(evaluation))
         self._leave_loop(evaluation, loop)
         return NO_REPLY
@@ -136,7 +136,7 @@ class IsolatedEvaluator(Evaluator):
             if request is not None:
                 process.send(request)
                 if not evaluation.session.running:
-                    self._service.commit()  # what came before it; the process works meanwhile
+                    self._service.commit()  # what came before it, while the process works
             while True:
                 now = time.perf_counter()
                 end = min(whole, evaluation.deadline)
@@ -152,7 +152,7 @@ class IsolatedEvaluator(Evaluator):
                         return reply
         except (ProcessEnded, Stopped) as error:
             return self._fail(evaluation, "", str(error))
-        except BaseException:  # an error of the server's own
+        except BaseException:  # an error in the server itself
             self._give_up(evaluation)
             raise
 

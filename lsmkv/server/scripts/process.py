@@ -120,11 +120,11 @@ class ScriptProcess:
         self._reader.feed(data)
 
     def is_idle(self) -> bool:
-        """Whether it waits for a script, and has neither ended nor sent anything."""
+        """True if it waits for a script, and has neither ended nor sent anything."""
         return not self._reader.buffered and not self._reading.poll(0)
 
     def interrupt(self) -> None:
-        """From another thread: let ``send`` and ``receive`` raise :class:`ProcessEnded`."""
+        """From another thread: make ``send`` and ``receive`` raise :class:`ProcessEnded`."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -133,11 +133,11 @@ class ScriptProcess:
     def close(self) -> str:
         """Kill it, and wait for its end.  Returns why it has ended, if it was before."""
         status, meaning = self._process.end()
-        return "it had not enough memory" if status == NO_MEMORY else meaning
+        return "it ran out of memory" if status == NO_MEMORY else meaning
 
 
 def is_one_reply(data: bytes) -> bool:
-    r"""Whether these bytes are one reply of RESP, and nothing more.  O(its elements).
+    r"""True if these bytes are exactly one RESP reply.  O(its elements).
 
     >>> is_one_reply(b"*2\r\n:1\r\n$2\r\n\r\n\r\n"), is_one_reply(b":1\r\n:2\r\n")
     (True, False)
@@ -145,7 +145,7 @@ def is_one_reply(data: bytes) -> bool:
     at, left = 0, 1
     while left:
         end = data.find(b"\r\n", at)
-        if end <= at:  # compiled, a slice that begins behind its end raises
+        if end <= at:  # compiled, a slice that begins after its end raises
             return False
         mark, line = data[at : at + 1], data[at + 1 : end]
         at, left = end + 2, left - 1

@@ -47,7 +47,7 @@ class _Server:
         return reply
 
     def must_stop(self) -> bool:
-        """Whether the script must end: the server ends the process instead."""
+        """Return False: the server ends the process instead of stopping a script."""
         return False
 
     def set_resp3(self, resp3: bool) -> None:
@@ -60,14 +60,14 @@ class _Server:
         self.send(b"log", b"%d" % level, text)
 
     def permits(self, words: list[bytes]) -> bool | None:
-        """Whether the caller's user may run a command; None if there is none of this name."""
+        """True if the caller's user may run a command; None if there is no such command."""
         self.send(b"permits", *words)
         permitted: bool | None = self.receive()
         return permitted
 
 
 class _Host:
-    """Runs what the server asks for."""
+    """Carries out the server's requests."""
 
     def __init__(self, server: _Server) -> None:
         """Start the interpreter."""

@@ -6,7 +6,7 @@ These never raise: an exception would reach the script as an object.
 
 Memory is bounded by Lua's allocator.  If it refused memory while lupa passes a value to Lua,
 outside of any Lua function, the process would end.  So there is always room for what is passed: a
-value for which there is none ends the script instead.
+value without room ends the script.
 """
 
 from __future__ import annotations
@@ -80,26 +80,26 @@ class Stopped(Exception):
 
 
 class Commands(Protocol):
-    """What runs the commands of a script."""
+    """Runs the commands of a script."""
 
     def run(self, words: list[bytes]) -> Reply:
         """Run a command.  Raises :class:`CommandError` or :class:`Stopped`."""
 
     def must_stop(self) -> bool:
-        """Whether the script must end."""
+        """True if the script must end."""
 
     def set_resp3(self, resp3: bool) -> None:
         """Choose the version of RESP in which replies come."""
 
     @property
     def resp3(self) -> bool:
-        """Whether replies come in RESP3."""
+        """True if replies come in RESP3."""
 
     def log(self, level: int, text: bytes) -> None:
         """Log a message of a script."""
 
     def permits(self, words: list[bytes]) -> bool | None:
-        """Whether a command may run; None if there is none of this name."""
+        """True if a command may run; None if there is no such command."""
 
 
 class ScriptError(Exception):
@@ -123,11 +123,11 @@ class Sandbox:
         self._limit = 0
         """The bytes that Lua may have during this script."""
         self._exhausted = False
-        """Whether it has needed more."""
+        """True if a script has exceeded the memory limit."""
         self._failure: BaseException | None = None
-        """What a method below has raised."""
+        """The exception that a method below has raised."""
         self._looked = 0.0
-        """When a script was last asked whether it must stop."""
+        """The time at which :meth:`_must_stop` last asked, by ``perf_counter``."""
         self._steps = _STEPS
         self._lua: Any = LuaRuntime(
             encoding=None,
@@ -266,8 +266,8 @@ class Sandbox:
             return None, _STOP
 
     def _must_stop(self) -> bool | int:
-        """Whether the script must end; or after how many instructions to ask again, if that
-        changes."""
+        """Return True if the script must end; otherwise False, or the number of instructions until
+        the next question if that changes."""
         try:
             if self._failure is not None or self._exhausted or self._commands.must_stop():
                 return True
@@ -307,8 +307,8 @@ class Sandbox:
             return False
 
     def _lacks(self, size: int) -> bool:
-        """Whether there is no room in Lua for a value.  Then the script ends, and gets room for
-        what that takes."""
+        """True if Lua has no room for a value.  Then the script ends, and the limit is raised to
+        cover that."""
         used = self._lua.get_memory_used(total=True)
         if used + size + _RESERVE <= self._limit:
             return False
@@ -386,7 +386,7 @@ def _refuse(*unused: object) -> str:
 
 
 def _size_of(reply: Reply) -> int:
-    """What a reply takes in Lua, at most, in bytes."""
+    """An upper bound for the bytes that a reply takes in Lua."""
     kind = type(reply)
     if kind is bytes or kind is Encoded or kind is Verbatim:
         return _EACH + len(reply)

@@ -40,7 +40,7 @@ _MOST_AHEAD = 8 * 1024 * 1024
 
 
 class ShardTask(NamedTuple):
-    """The task of a worker: what to merge."""
+    """The task of a worker: a merge of runs."""
 
     number: int
     """The shard's index among all."""
@@ -50,7 +50,7 @@ class ShardTask(NamedTuple):
     runs: tuple[Run, ...]
     """The runs with keys in the range, in the order of the input."""
     work: Place
-    """Where the runs are stored."""
+    """The place of the runs."""
     target: Place
     build: str
     """The build's name: all shards of one build are in one directory."""
@@ -123,7 +123,7 @@ class _ShardWriter:
         self._pairs += len(keys)
 
     def finish(self, first: bytes) -> ShardEntry:
-        """Store what is left, and return the entry of a shard that begins at ``first``."""
+        """Store the remaining pairs, and return the entry of a shard that begins at ``first``."""
         if self._output is not None:
             self._finish_table(self._output)
         self._write_manifest()

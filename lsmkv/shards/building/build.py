@@ -47,7 +47,7 @@ _OF_THIS_MACHINE = (Workers, ProcessPoolExecutor, ThreadPoolExecutor)
 
 
 class _Plan(NamedTuple):
-    """What all steps of one build share."""
+    """State shared by all steps of one build."""
 
     build: str
     work: Place
@@ -108,7 +108,7 @@ def build(
     pieces, which are stored in ``work_url`` until the end.  That is a temporary directory by
     default, or below ``url`` if the executor may have other machines.  Building a shard takes three
     tables of memory, and 1 MB for each piece that has keys of the shard: see ``docs/scale.md``.
-    For ``merge`` all values of one key are in memory at once.
+    For ``merge`` all values of one key are in memory together.
 
     ``after``: publish only if this is still the newest version; otherwise raise
     :class:`ConflictError`, before building if possible. ``table_bytes``, and the keywords of
@@ -120,8 +120,8 @@ def build(
     :class:`CorruptionError` for damaged input, :class:`IOError` if a store or a disk fails for
     good, and :class:`Error` for a task whose worker dies each time.  After an error, or Ctrl-C, the
     previous version stays current.  The exception: if it came while the new version was being
-    published, the new one may be current.  The objects of a failed build are removed then, or by
-    :func:`prune` after its grace time.
+    published, the new one may be current.  The objects of a failed build are removed immediately,
+    or by :func:`prune` after its grace time.
 
     Cost, for a pair of 16+100 bytes: about 4 us of one processor if lsmkv is compiled.  Each byte
     is written twice.
@@ -236,7 +236,7 @@ def _target(
 def _work_place(
     url: str | os.PathLike[str] | None, target: Place, name: str, executor: Executor | None
 ) -> Iterator[Place]:
-    """Where runs are stored until the build ends; then they are removed."""
+    """Make a place for runs; it is removed when the build ends."""
     if url is None and is_url(target.url) and _is_of_this_machine(executor):
         with scratch_directory("lsmkv-bulk-") as path:
             yield Place(path, durable=False)
@@ -247,7 +247,7 @@ def _work_place(
     try:
         yield place
     finally:
-        # Created through the directory above, so that the directory goes with its last file.
+        # Created through the directory above, so that the directory is removed with its last file.
         above, prefix = (target, f"work/{name}/") if url is None else (base, f"{name}/")
         with above.open() as objects:
             _remove(objects, prefix)

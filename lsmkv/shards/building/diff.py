@@ -115,15 +115,15 @@ def _shards_in(
 
 
 def _same_shard(old: tuple[ShardEntry, ...], new: tuple[ShardEntry, ...]) -> bool:
-    """Whether a range certainly has the same pairs in both versions."""
+    """True if a range certainly has the same pairs in both versions."""
     if not old and not new:
         return True
     return len(old) == len(new) == 1 and _digests(old[0]) == _digests(new[0])
 
 
 def _digests(shard: ShardEntry) -> list[tuple[str, str]]:
-    """Identifies the content of a shard.  META is left out, because it also says how the shard was
-    built."""
+    """Identifies the content of a shard.  META is left out, because it also depends on how the
+    shard was built."""
     return sorted((file.name, file.sha256) for file in shard.files)
 
 

@@ -32,9 +32,9 @@ def versions(
 ) -> list[VersionDocument]:
     """The versions of a shard set, from the oldest; the last one is current.
 
-    An empty list if nothing is published.  A version that is removed meanwhile is left out.  Costs
-    a listing, and a request per version.  Raises :class:`CorruptionError` for a damaged version,
-    and :class:`IOError`.
+    An empty list if nothing is published.  A version that is removed during the call is left out.
+    Costs a listing, and a request per version.  Raises :class:`CorruptionError` for a damaged
+    version, and :class:`IOError`.
 
     >>> import lsmkv.bulk, tempfile
     >>> with tempfile.TemporaryDirectory() as here:

@@ -12,7 +12,7 @@ from lsmkv.shards.remote.objects.retrying import DEFAULT_LIMITS, Limits, Retryin
 
 
 class Place(NamedTuple):
-    """A URL, and what is needed to open it."""
+    """A URL, and the settings to open it."""
 
     url: str
     options: Mapping[str, object] | None = None

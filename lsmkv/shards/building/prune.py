@@ -1,4 +1,4 @@
-"""Removes what no version of a shard set needs any more: old versions, their files, leftovers.
+"""Removes what no version of a shard set still needs: old versions, their files, leftovers.
 
 Two rules.  The newest versions stay, with all objects that they name.  And nothing younger than a
 grace period is removed.  It may belong to a build under way, or to a version that is published
@@ -24,7 +24,7 @@ GRACE = 24 * 3600.0
 
 
 class Pruned(NamedTuple):
-    """What was removed, or would be in a dry run, and what was kept.
+    """The removed objects, or those that a dry run would remove, and the kept ones.
 
     >>> Pruned(versions=(1,), kept_versions=(2, 3), objects=(), kept_objects=8, bytes=0).versions
     (1,)
@@ -49,13 +49,13 @@ def prune(
     dry_run: bool = False,
     now: float | None = None,
 ) -> Pruned:
-    """Remove all but the newest ``keep`` versions, and every object that the others do not name.
+    """Remove all but the newest ``keep`` versions, and every object that these do not name.
 
     Nothing stored less than ``grace`` seconds before ``now`` is removed, versions included.
     ``grace`` must exceed the duration of a build, and the time for which a reader keeps an old
     version.  ``now`` is the current time by default, in seconds since 1970; the store's clock
     should agree.  A build that takes over shards of a version needs that version to be kept.
-    Unfinished files of killed writers in a directory are removed, too, but not counted.
+    Unfinished files of killed writers in a directory are also removed, but not counted.
 
     Looks below ``versions/``, ``shards/`` and ``work/``, and ignores names below ``versions/`` that
     lsmkv does not write.  If a version that stays cannot be read, nothing is removed.  Costs three

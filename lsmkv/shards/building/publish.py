@@ -42,8 +42,9 @@ def publish(
 ) -> VersionDocument:
     """Publish a draft under the next free number, and return it as published.
 
-    With ``after``, it is published only if that is the number of the current version (0: none is
-    published).  Otherwise :class:`~lsmkv.errors.ConflictError` is raised, and nothing is published.
+    With ``after``, it is published only if that is the number of the current version (0: no version
+    is published).  Otherwise :class:`~lsmkv.errors.ConflictError` is raised, and nothing is
+    published.
 
     All files that the draft names must exist.  :class:`~lsmkv.errors.CorruptionError` names a
     missing one, one of the wrong size, or a damaged document that has taken the number.  Raises
@@ -68,7 +69,9 @@ def publish(
             refused += 1
             _wait(objects, number, refused)
         elif after is not None:
-            raise ConflictError(f"{objects.url}: version {number} was published meanwhile")
+            raise ConflictError(
+                f"{objects.url}: version {number} was published by another publisher"
+            )
         else:
             number += 1
 

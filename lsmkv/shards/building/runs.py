@@ -79,7 +79,7 @@ def encode_run(name: str, keys: Sequence[bytes], values: Sequence[bytes]) -> tup
 
 
 def _reach(sizes: list[int], wanted: int) -> int:
-    """How many pairs reach a number of bytes; all of them if they have fewer."""
+    """The number of pairs that reach a number of bytes; all of them if they have fewer."""
     return min(bisect_left(sizes, wanted), len(sizes) - 1)
 
 

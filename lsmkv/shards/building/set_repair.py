@@ -38,7 +38,7 @@ _PAIRS = 512
 
 
 class ShardRepair(NamedTuple):
-    """What a repair does with a damaged shard.  Plain data: it raises nothing and costs nothing.
+    """The effect of a repair on a damaged shard.  Plain data: it raises nothing and costs nothing.
 
     >>> import lsmkv.bulk, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as here:
@@ -89,13 +89,13 @@ def repair(
     """Make a sound shard set ``into`` of what can be read of the newest version at ``url``.
 
     ``into`` is a URL or a directory, without any object.  Without it nothing is made, and the
-    result says what would be kept.  The set at ``url`` is not changed.  The new shards have a
-    filter of the version's policy, if that is one of LevelDB's, or lsmkv's default.  ``options``
-    and ``limits`` are those of both stores of objects.  ``progress`` is called with the amount
-    done, the total, and the phase.  Raises :class:`NotFoundError`, :class:`CorruptionError` for a
-    damaged version document, ``FileExistsError`` if ``into`` has objects, and :class:`IOError`.
-    Cost: a request for each object, and one more for each that is copied.  A damaged shard is in
-    memory, three times at most.
+    result states what would be kept.  The set at ``url`` is not changed.  The new shards have a
+    filter of the version's policy if that is a LevelDB policy, or else lsmkv's default.
+    ``options`` and ``limits`` are those of both stores of objects.  ``progress`` is called with the
+    amount done, the total, and the phase.  Raises :class:`NotFoundError`, :class:`CorruptionError`
+    for a damaged version document, ``FileExistsError`` if ``into`` has objects, and
+    :class:`IOError`.  Cost: a request for each object, and one more for each that is copied.  A
+    damaged shard is in memory, three times at most.
 
     >>> import lsmkv.bulk, lsmkv.shards, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as here:
@@ -178,7 +178,7 @@ class _Repair:
             pass  # no file of it is there
 
     def shown(self) -> ShardRepair:
-        """What would be kept."""
+        """Return the repair that would be made."""
         entry = self._shard.entry
         kept = sum(len(keys) for keys, _ in self.chunks())
         return ShardRepair(self._shard.number, entry.pairs, kept, self.plan)

@@ -28,16 +28,16 @@ _OVERHEAD = 190
 
 
 class SortTask(NamedTuple):
-    """The task of a worker: what to sort."""
+    """The task of a worker: a part to sort."""
 
     part: Part
     number: int
     """The index of the part in the input."""
     work: Place
-    """Where to store the runs."""
+    """The place to store the runs."""
     memory_limit: int
     keep_all: bool
-    """Whether to keep all pairs of one key, for a merge function."""
+    """True to keep all pairs of one key, for a merge function."""
 
 
 def sort_part(task: SortTask) -> list[Run]:

@@ -33,9 +33,9 @@ class TaskRunner(Generic[Task, Result]):
         """Without an ``executor`` the calls run here, one by one.
 
         ``report(done, begun)`` is called after each task.  A task whose worker died, or whose
-        network failed, is run again.  After ``attempts`` failures with no other task completed
-        meanwhile, its error is raised, or :class:`Error` if its worker died. Other errors are
-        raised at once.  Raises :class:`Error` also if the executor takes no more tasks.
+        network failed, is run again.  After ``attempts`` failures without another completed task in
+        between, its error is raised, or :class:`Error` if its worker died.  Other errors are raised
+        immediately.  Raises :class:`Error` also if the executor takes no more tasks.
         """
         self._executor = executor
         self._function = function
@@ -47,7 +47,7 @@ class TaskRunner(Generic[Task, Result]):
         self._serial = itertools.count()
 
     def run(self, tasks: Iterable[Task]) -> list[Result]:
-        """Run all tasks; after an error or Ctrl-C, cancel what has not started."""
+        """Run all tasks; after an error or Ctrl-C, cancel those that have not started."""
         if self._executor is None:
             return list(self._run_here(tasks))
         begun = 0
@@ -116,7 +116,7 @@ def _call(function: Callable[[Task], Result], task: Task, serial: int) -> Result
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether a task with this error may succeed when it is run again.
+    """True if a task with this error may succeed when it is run again.
 
     True for a transient failure of a network or disk, and for the error of an executor that loses a
     worker.  An error from lsmkv or from Python would be repeated.

@@ -1,6 +1,6 @@
 """Executors for bulk builds: processes on this machine, and Ray's tasks.
 
-Any other :class:`concurrent.futures.Executor` works, too: for Dask, ``Client.get_executor()``.
+Any other :class:`concurrent.futures.Executor` also works: for Dask, ``Client.get_executor()``.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class _Renewing(Executor):
 class Workers(_Renewing):
     """Processes on this machine that are replaced when they die.
 
-    :class:`~concurrent.futures.ProcessPoolExecutor` is of no more use once one of its processes was
-    killed, for want of memory, say: every task under way fails.  Here the next task that is
-    submitted finds a new pool.  Costs what that pool costs: 0.1 s for each process.  The errors are
-    the pool's; ``RuntimeError`` after ``shutdown``.
+    :class:`~concurrent.futures.ProcessPoolExecutor` is unusable once one of its processes was
+    killed, for example because memory ran out: every task under way fails.  Here the next task that
+    is submitted finds a new pool.  Costs what that pool costs: 0.1 s for each process.  The errors
+    are the pool's; ``RuntimeError`` after ``shutdown``.
 
     They import the program's main module, so a script must do its work under ``if __name__ ==
     "__main__":``.  They end with the process that made them, even if it is killed.
@@ -131,7 +131,7 @@ def _begin_worker() -> None:
     """End this process silently at Ctrl-C: the process that started it reports the interruption.
 
     End it also with that process.  The pipe from which it reads tasks does not close then, because
-    every process of the pool has the other end, too.
+    every process of the pool also has the other end.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform != "win32":

@@ -148,7 +148,7 @@ class DiskCache:
         return data
 
     def has(self, identity: str, number: int) -> bool:
-        """Whether a page is in the cache, possibly damaged, by its name.  One system call."""
+        """True if a page is in the cache, possibly damaged, by its name.  One system call."""
         return self._reads and os.path.exists(self._path_of(page_key(identity, number)))
 
     def put(self, identity: str, number: int, data: bytes) -> None:
@@ -252,7 +252,7 @@ class DiskCache:
         _remove(temporary)
 
     def _commit_locked(self, temporary: str, path: str, size: int) -> bool:
-        """Whether the page was renamed: another process may hold the lock for long."""
+        """Rename the page and return True; False if another process holds the lock for long."""
         fd = self._size_file()
         if not _lock(fd):
             return False

@@ -49,7 +49,7 @@ class FetchAhead:
 
     @property
     def room(self) -> int:
-        """Bytes that may still be held."""
+        """The remaining bytes that may be held."""
         return self._room
 
     def add(self, stream: Stream) -> None:
@@ -89,7 +89,8 @@ class FetchAhead:
         return cancelled
 
     def close(self) -> None:
-        """Cancel what has not started, and wait for the threads to end.  Reads work without it."""
+        """Cancel requests that have not started, and wait for the threads to end.  Reads work
+        without it."""
         with self._lock:
             self._closed = True
         self._pool.shutdown(cancel_futures=True)
@@ -202,11 +203,11 @@ class Stream:
         return b"".join(parts)
 
     def _is_end(self, start: int, stop: int) -> bool:
-        """Whether the scan has nothing more to read."""
+        """True if the scan has nothing more to read."""
         return start == 0 if self._back else stop == self._limit
 
     def _goes_on(self, start: int, stop: int) -> bool:
-        """Whether a range begins in the windows, or adjoins them, and leaves the first."""
+        """True if a range begins in the windows, or adjoins them, and leaves the first."""
         low, high = self._start, self._stop
         if self._next is not None:
             low, high = min(low, self._next[0]), max(high, self._next[1])
@@ -263,7 +264,7 @@ class Stream:
         return self._remote.read(start, stop - start)
 
     def _fetch_next(self) -> None:
-        """Let the pool fetch the next window.  Called at the second read in a window: a short scan
+        """Have the pool fetch the next window.  Called at the second read in a window: a short scan
         ends before that."""
         if self._next is not None:
             return

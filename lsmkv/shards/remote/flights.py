@@ -1,7 +1,7 @@
 """One request for all readers that want the same bytes at the same time.
 
-Many readers of a store that was just opened miss the same block at once.  The first makes the
-request, and the others wait for its result.  Results are not kept: a cache does that.
+Many readers of a store that was just opened miss the same block at the same time.  The first makes
+the request, and the others wait for its result.  Results are not kept: a cache does that.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Flights:
         self._flights: dict[Hashable, _Flight] = {}
 
     def share(self, key: Hashable, request: Callable[[], bytes]) -> tuple[bytes, bool]:
-        """The result of ``request``, and whether this call made it rather than another with the
+        """The result of ``request``, and True if this call made it rather than another with the
         same key.
 
         ``OSError`` and ``CorruptionError`` are raised in all waiting calls.  If anything else ends

@@ -2,7 +2,7 @@
 
 Opening a database directory in an object store costs one request for each range that it reads.
 META holds these ranges, so the directory opens with one request.  It only repeats bytes of the
-files.  A directory without META opens too, with more requests.
+files.  A directory without META also opens, with more requests.
 
 Layout (integers and strings as in :mod:`lsmkv.engine.util.coding`)::
 
@@ -153,7 +153,7 @@ def _name_of(file: FilePieces) -> str:
 
 
 def _flaw(file: FilePieces, before: str) -> str:
-    """What is wrong with a file that follows the name ``before``; empty if nothing is."""
+    """Describe the flaw of a file that follows the name ``before``; empty if there is none."""
     try:
         check_name(file.name)
     except ValueError:

@@ -6,8 +6,8 @@ Without one, as for a LevelDB directory that was copied to a bucket, it takes mo
 that finds no META, a listing of everything below the path, one per small file, and two per table.
 A point read costs one request.  An absent key costs none if a filter rejects it.
 
-A directory stays as it was when it was opened.  Objects must not be replaced meanwhile.  Checksums
-would report that as damage.
+A directory stays as it was when it was opened.  Objects must not be replaced while it is open.
+Checksums would report that as damage.
 """
 
 from __future__ import annotations

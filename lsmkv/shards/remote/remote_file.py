@@ -28,7 +28,7 @@ _MOST_TAIL = 4 << 20
 
 
 class Held:
-    """What a directory knows and keeps of one of its files.
+    """The metadata and the pieces that a directory keeps of one of its files.
 
     ``pieces`` is replaced, never changed, so any thread may read it without a lock.
     """
@@ -90,7 +90,7 @@ class RemoteFile(RandomAccessFile):
         self.close()
 
     def _take(self, offset: int, length: int) -> bytes | None:
-        """Take bytes from the pieces, which may be freed then.  None if they lack some."""
+        """Take bytes from the pieces, which may free them.  None if they lack some."""
         found: bytes | None = None
         pieces = self._held.pieces
         for at, (start, data) in enumerate(pieces):

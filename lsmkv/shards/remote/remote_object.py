@@ -21,7 +21,7 @@ MISSING = "the object is missing"
 
 
 class RemoteCounters:
-    """What the files of one ``RemoteEnv`` have read.  Numbers only grow."""
+    """Counts of the reads by the files of one ``RemoteEnv``.  Numbers only grow."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class RemoteCounters:
 
 
 class Source:
-    """What the objects of one env share: the store, the cache, the requests under way."""
+    """State shared by the objects of one env: the store, the cache, the requests under way."""
 
     def __init__(self, objects: ObjectStore, cache: DiskCache | None) -> None:
         self.objects = objects
@@ -87,7 +87,7 @@ class RemoteObject:
         return b"".join(pages)[start : start + length]
 
     def is_cached(self, start: int, stop: int) -> bool:
-        """Whether the cache on disk has all bytes from ``start`` to ``stop``."""
+        """True if the cache on disk has all bytes from ``start`` to ``stop``."""
         cache = self._source.cache
         pages = range(start // PAGE_SIZE, -(-stop // PAGE_SIZE))
         return cache is not None and all(cache.has(self._identity, number) for number in pages)
@@ -127,7 +127,7 @@ class RemoteObject:
         return pages
 
     def _end(self, number: int) -> int:
-        """Where a page ends in the object."""
+        """The end of a page in the object."""
         return min(self.size, (number + 1) * PAGE_SIZE)
 
     def _fetch(self, offset: int, length: int) -> tuple[bytes, bool]:

@@ -62,7 +62,7 @@ def bench(
     half of them below, a quarter in a table above, and a quarter in the memtable (written) or in
     a second table (deep), or all in one level (compacted).
 
-    Each engine runs in a process of its own, in turn, round after round, on the same keys and
+    Each engine runs in a separate process, in turn, round after round, on the same keys and
     values (half compressible). Medians are printed, and ratios to lsmkv with their spread. Every
     answer is checked. A workload that a peer cannot run is '-'. Stores are made in DIR, or in the
     system's temporary directory, and removed.

@@ -28,7 +28,7 @@ _PACKAGE = "lsmkv_peers"
 
 
 class NoPeersError(lsmkv.Error):
-    """A peer is to be measured, and no checkout of lsmkv is there, which would have its engine."""
+    """A peer cannot be measured without a checkout of lsmkv, which has the peers' engines."""
 
 
 def make_engine(name: str) -> Engine:
@@ -49,7 +49,7 @@ def module_of(name: str) -> str:
 
 
 def is_installed(name: str) -> bool:
-    """Whether the module of an engine is there.  It is not imported."""
+    """True if the module of an engine is installed.  It is not imported."""
     module = module_of(name)
     return importlib.util.find_spec(_SHOWN_BY.get(module, module)) is not None
 
@@ -62,7 +62,7 @@ def folder_of_peers() -> str:
         if os.path.isdir(os.path.join(folder, _PACKAGE)):
             return folder
     raise NoPeersError(
-        "peers are measured from a checkout of lsmkv: run this in one, which has their engines in"
+        "peers are measured from a checkout of lsmkv: run this in one, with their engines in"
         f" {_FOLDER}"
     )
 

@@ -106,7 +106,7 @@ class LevelDBStore(Store):
         return read
 
     def flush(self) -> None:
-        """A compaction of no key at all flushes the memtable, and does nothing else."""
+        """Flush the memtable by a compaction of no key, which does nothing else."""
         self._db.compact_range(start=_BEYOND, stop=_BEYOND + b"\xff")
 
     def settle(self) -> None:
@@ -141,7 +141,7 @@ class LevelDBStore(Store):
 
 
 def written_column(table: str) -> list[int]:
-    """What the property ``leveldb.stats`` says was written to each level, in MiB.
+    """Return the MiB written to each level, from the property ``leveldb.stats``.
 
     >>> head = "Level  Files Size(MB) Time(sec) Read(MB) Write(MB)\\n-----\\n"
     >>> written_column(head + " 0  2  3  0  0  12\\n 1  4  8  1  20  20\\n")
@@ -168,7 +168,7 @@ def table_sizes(listing: str) -> list[list[int]]:
 
 
 def is_full(level: int, sizes: list[int]) -> bool:
-    """Whether LevelDB compacts a level that holds tables of these sizes.
+    """True if LevelDB compacts a level that holds tables of these sizes.
 
     >>> is_full(0, [1, 1, 1]), is_full(0, [1, 1, 1, 1]), is_full(1, [10 << 20]), is_full(6, [1])
     (False, True, True, False)

@@ -43,7 +43,7 @@ def ratios(peer: Sequence[float], own: Sequence[float]) -> Spread:
 
 
 def bucket_limits() -> list[float]:
-    """Where LevelDB's histogram divides: 1 to 10 by 1, to 20 by 2, to 50 by 5, to 100 by 10, ...
+    """The limits of LevelDB's histogram: 1 to 10 by 1, to 20 by 2, to 50 by 5, to 100 by 10, ...
 
     >>> bucket_limits()[:20]
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 25, 30, 35, 40]
@@ -60,7 +60,7 @@ _LIMITS = bucket_limits()
 
 @dataclass(frozen=True)
 class Histogram:
-    """How long operations took, in microseconds.  Percentiles are exact, not interpolated."""
+    """Durations of operations, in microseconds.  Percentiles are exact, not interpolated."""
 
     count: int
     mean: float
@@ -72,7 +72,7 @@ class Histogram:
     p999: float
     high: float
     buckets: list[int]
-    """How many fell between each two of LevelDB's limits; zeros at the end are left out."""
+    """The number between each two of LevelDB's limits; zeros at the end are left out."""
 
     @classmethod
     def of(cls, nanoseconds: Iterable[int]) -> Histogram:

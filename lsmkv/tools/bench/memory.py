@@ -1,4 +1,4 @@
-"""Measures the peak memory of a store; a program of its own, run as a file.
+"""Measures the peak memory of a store; a separate program, run as a file.
 
     python memory.py MODULE DIRECTORY NUM VALUE_SIZE BLOOM_BITS CACHE_SIZE
 

@@ -93,7 +93,7 @@ def ratio(numbers: dict[str, float]) -> str:
 
 
 def times(number: float) -> str:
-    """How many times as much, in five characters at most, below a million.
+    """Format a ratio in at most five characters, below a million.
 
     >>> times(0.034), times(9.994), times(31.26), times(1234.5), times(98765)
     ('0.03', '9.99', '31.3', '1.2k', '99k')

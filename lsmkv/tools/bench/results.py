@@ -1,4 +1,4 @@
-"""Collects the measurements of a run, and summarises them."""
+"""Collects the measurements of a run, and summarizes them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Results:
     engines: tuple[str, ...]
     missing: tuple[str, ...] = ()
     machine: dict[str, Any] = field(default_factory=dict)
-    """Where it was measured."""
+    """A description of the machine that was measured."""
     _versions: dict[str, str] = field(default_factory=dict)
     _peaks: dict[str, int] = field(default_factory=dict)
     _workloads: dict[str, dict[str, list[Round]]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Runs engines in turn, each in a process of its own, and collects their results."""
+"""Runs engines in turn, each in a separate process, and collects their results."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Plan:
     engines: tuple[str, ...]
     """lsmkv comes first."""
     missing: tuple[str, ...]
-    """Engines that were asked for and are not installed."""
+    """Requested engines that are not installed."""
     rounds: int
-    """How often the workloads are run; studies are run once."""
+    """The number of runs of the workloads; studies are run once."""
     directory: str | None
-    """Where the stores are made and removed; None for the system's temporary directory."""
+    """The parent directory of the temporary stores; None for the system's temporary directory."""
 
 
 class WorkerError(lsmkv.Error):
@@ -72,7 +72,7 @@ def run(plan: Plan, progress: Progress) -> Results:
 
 
 def _turns(plan: Plan) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """What is run together, in its order: a title, the engine, and the names."""
+    """Yield groups to run together, in order: a title, the engine, and the names."""
     for number in range(plan.rounds if plan.workloads else 0):
         # In turn; an engine that comes later in one round comes earlier in the next.
         order = plan.engines if number % 2 == 0 else plan.engines[::-1]
@@ -118,7 +118,7 @@ def _converse(job: Job) -> Iterator[Message]:
 def _started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
     """A process that imports the same lsmkv as this one, and is killed when the block ends.
 
-    It has a session of its own: Ctrl-C reaches only this process, which then ends it.
+    It has its own session: Ctrl-C reaches only this process, which then ends it.
     """
     home = os.path.dirname(os.path.dirname(os.path.abspath(lsmkv.__file__)))
     path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
@@ -166,7 +166,7 @@ def _memory(engine: str, settings: Settings, directory: str) -> Message:
 
 
 def _import(engine: str, settings: Settings, directory: str) -> Message:
-    """How long ``import`` takes in a new interpreter."""
+    """Measure ``import`` in a new interpreter."""
     program = _IMPORT.format(module_of(engine))
     times = [1000 * float(_output_of(engine, ["-c", program])) for _ in range(_IMPORTS)]
     return {"milliseconds": statistics.median(times), "low": min(times), "high": max(times)}

@@ -12,10 +12,10 @@ Compression = Literal["snappy", "none"]
 
 
 class Shape(StrEnum):
-    """Where the entries are that a workload reads, in engines with levels."""
+    """The placement, in engines with levels, of the entries that a workload reads."""
 
     SETTLED = "settled"
-    """Where the background work of ``fillrandom`` has left them, which depends on its timing."""
+    """As the background work of ``fillrandom`` has left them, which depends on its timing."""
     WRITTEN = "written"
     """Half of them in a level below, a quarter in a table above, a quarter in the memtable."""
     DEEP = "deep"
@@ -39,18 +39,17 @@ class Settings:
     bloom_bits: int = 10
     """Bits a key; 0 turns filters off."""
     cache_size: int = 8 * MIB
-    """Size of the block cache, or of the page cache of engines that have one of their own."""
+    """Size of the block cache, or of the page cache of engines that have their own."""
     compression: Compression = "snappy"
     compressible: bool = True
-    """Whether values compress to half, as db_bench's do, or not at all."""
+    """True if values compress to half, as db_bench's do; False if not at all."""
     histogram: bool = False
-    """Whether each operation is timed by itself, which costs about 0.1 us an operation."""
+    """True to time each operation by itself, which costs about 0.1 us an operation."""
     seed: int = 1
     write_buffer_size: int = 4 * MIB
     shape: Shape = Shape.SETTLED
     own_defaults: bool = False
-    """Whether each engine has filters, caches and buffers as it has them by default, in place of
-    the ones above."""
+    """True to use each engine's default filters, caches and buffers in place of the ones above."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON; ``Settings(**plain)`` is the inverse."""

@@ -1,4 +1,4 @@
-"""What a workload asks of an engine."""
+"""The interface of engines that workloads use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Records = Sequence[tuple[bytes, bytes]]
 class Store:
     """An open store, whose handle has ``put``, ``get``, ``delete`` and ``close``.
 
-    What it returns for the timed loops is bound to the thread that asks for it, and is as thin as
+    What it returns for the timed loops is bound to the calling thread, and is as thin as
     the engine's own idiom allows.  An engine overrides what its idiom does otherwise.  As they
     stand here, the methods suit one without order, levels and background work.
     """
@@ -25,12 +25,12 @@ class Store:
         self._db = db
 
     def putter(self) -> Put:
-        """Sets one key, in a write of its own."""
+        """Sets one key, in a separate write."""
         put: Put = self._db.put
         return put
 
     def getter(self, live: bool) -> Get:
-        """Reads one key.  ``live``: it must see what other threads write meanwhile."""
+        """Reads one key.  ``live``: it must see concurrent writes of other threads."""
         get: Get = self._db.get
         return get
 
@@ -56,11 +56,11 @@ class Store:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Close it; what was returned for loops is not used any more."""
+        """Close it; what was returned for loops is no longer used."""
         self._db.close()
 
     def flush(self) -> None:
-        """What is in memory goes into a table."""
+        """Flush the data in memory to a table."""
 
     def settle(self) -> None:
         """Wait until no background work is left."""
@@ -70,7 +70,7 @@ class Store:
         raise ValueError("this engine has no levels")
 
     def levels(self) -> list[int]:
-        """How many tables each level holds; empty where there are no levels."""
+        """The number of tables on each level; empty where there are no levels."""
         return []
 
     def counters(self) -> dict[str, int]:
@@ -95,7 +95,7 @@ class Engine(Protocol):
 
     @property
     def threads(self) -> bool:
-        """Whether several threads may use one store."""
+        """True if several threads may use one store."""
 
     def open(self, path: str, settings: Settings, sync: bool = False) -> Store:
         """Open the store in the directory ``path``, or make one.

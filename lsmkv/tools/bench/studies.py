@@ -1,4 +1,4 @@
-"""Studies: runs that answer one question each, beside db_bench's workloads."""
+"""Studies: runs that answer one question each, besides db_bench's workloads."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def growth(bench: Bench) -> dict[str, Any]:
 
 def incompressible(bench: Bench) -> dict[str, Any]:
     """Gets of random keys among values that do not compress, in a block cache of 1 MiB, and the
-    memory that the process holds then.
+    memory of the process afterwards.
 
     Each Get reads a block that no cache of the engine has; the system's cache has them all.
     """

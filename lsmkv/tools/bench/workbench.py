@@ -1,4 +1,4 @@
-"""What workloads and studies share: one engine, its stores, and the loops that are clocked."""
+"""Parts shared by workloads and studies: one engine, its stores, and the timed loops."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Outcome:
 
 
 class Clocked(NamedTuple):
-    """What the clock saw of some loops."""
+    """Measurements of some loops."""
 
     seconds: float
     found: int
@@ -216,8 +216,8 @@ class Bench:
     ) -> Outcome:
         """Put these entries, in as many threads as the settings say, and check that they are there.
 
-        The clock stops at the last put.  With ``settle`` it waits for the background work, whose
-        time is recorded too.
+        The clock stops at the last put.  With ``settle`` it waits for the background work, and also
+        records its time.
         """
 
         def make(share: Sequence[int], record: loops.Record | None) -> loops.Loop:

@@ -3,7 +3,7 @@
 A workload does not depend on the order in which they run: ``fill*`` and ``compact`` make a store,
 the others use the one of ``fillrandom`` (or make it, untimed), and those that change it work on a
 copy.  For reads the store is reopened, background work has ended, and all their keys were read once
-before the clock starts; or they have a store of their own, in the shape that the settings name.
+before the clock starts; or they have their own store, in the shape that the settings name.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _SMALL = 16 * _MIB
 
 
 class Codec(StrEnum):
-    """How blocks are compressed."""
+    """Compression of blocks."""
 
     SNAPPY = "snappy"
     ZSTD = "zstd"
@@ -60,7 +60,7 @@ def build(
     table_size: str | None = option(None, "SIZE", "64 MiB by default."),
     compression: Codec = choice(Codec.SNAPPY, "The codec of blocks."),
     memory: str | None = option(None, "SIZE", "About what each worker takes; 256 MiB by default."),
-    work: str | None = option(None, "URL", "Where sorted runs lie meanwhile; all workers see it."),
+    work: str | None = option(None, "URL", "Directory of sorted runs; all workers must see it."),
     after: int | None = option(None, "N", "Fail unless the newest version is N; 0 is none.", min=0),
     as_json: bool = flag("The figures as JSON.", "--json"),
 ) -> None:
@@ -71,7 +71,7 @@ def build(
     process.
 
     Readers see the new version once it is complete. After an error or Ctrl-C (status 130) the
-    version before stays in force; 'bulk prune' removes what a killed build leaves behind. The same
+    version before stays in force; 'bulk prune' removes the files of a killed build. The same
     input gives the same bytes, whatever the number of workers.
 
     KIND is as in 'compact', for whole tables. SIZE is in bytes, or with K, M or G. Credentials come
@@ -82,7 +82,7 @@ def build(
     if workers is not None and scheduler is not None:
         raise ValueError("give --workers or --scheduler, not both")
     if inputs.count("-") > 1:
-        raise ValueError("stdin can be read but once")
+        raise ValueError("stdin can be read only once")
     tables = _tables(filters, layout, prefix, block_size, compression)
     started = time.perf_counter()
     if workers is None and scheduler is None and _are_small(inputs):
@@ -116,7 +116,8 @@ def build(
 
 
 def _report(bar: Progress, knows_parts: bool, done: int, total: int, phase: str) -> None:
-    """Show how far a build is.  What sorts its parts by itself does not know how many will come."""
+    """Show the progress of a build.  A process that sorts alone does not know the number of
+    parts."""
     if phase == "sorting":
         bar.report_phase(phase, "part", done, total if knows_parts and total else None)
     else:
@@ -135,7 +136,7 @@ def _figures(url: str, version: VersionDocument) -> dict[str, object]:
 
 
 def _are_small(inputs: list[str]) -> bool:
-    """Whether this process has read the files before others have started."""
+    """True if this process has read the files before others have started."""
     if "-" in inputs:
         return False
     return sum(file.size for name in inputs for file in find_inputs(name)) < _SMALL

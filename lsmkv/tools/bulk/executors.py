@@ -1,4 +1,4 @@
-"""Who works in a bulk build: processes of this machine, or a Dask cluster."""
+"""Executors of a bulk build: processes of this machine, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONNECT = 10
 
 @contextmanager
 def open_executor(workers: int | None, scheduler: str | None) -> Iterator[Executor | None]:
-    """So many processes, by default one for each processor, or the workers of a Dask scheduler.
+    """This many processes, by default one for each processor, or the workers of a Dask scheduler.
 
     None for one process: it is this one.
     """
@@ -36,7 +36,7 @@ def open_executor(workers: int | None, scheduler: str | None) -> Iterator[Execut
     try:
         yield pool
     except BaseException:
-        # What they are doing is not wanted any more, and may take minutes.
+        # Their results are no longer needed, and may take minutes.
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()
         pool.shutdown(cancel_futures=True)

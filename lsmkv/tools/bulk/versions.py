@@ -52,14 +52,14 @@ def list_(url: Url, as_json: AsJson = False) -> None:
 @guarded
 def prune(
     url: Url,
-    keep: int = option(2, "N", "So many of the newest versions stay.", min=1),
-    grace: float = option(24.0, "HOURS", "What is younger than this stays.", min=0),
+    keep: int = option(2, "N", "The number of newest versions to keep.", min=1),
+    grace: float = option(24.0, "HOURS", "Keep what is younger than this.", min=0),
     dry_run: bool = flag("Only print what would be removed.", "--dry-run"),
     as_json: AsJson = False,
 ) -> None:
     """Remove old versions of a shard set, and the files that no other version needs.
 
-    Files that a killed build left behind go, too. HOURS must be longer than a build takes, and than
+    It also removes the files of killed builds. HOURS must be longer than a build takes, and than
     a reader keeps an old version open.
 
     JSON: "url", "dry_run", "versions" (removed) and "kept_versions", "objects" (names of the files
@@ -160,7 +160,7 @@ def _fields(version: VersionDocument) -> dict[str, object]:
 
 
 def _numbers(numbers: tuple[int, ...]) -> str:
-    """Versions in words.
+    """Name versions in a message.
 
     >>> _numbers(()), _numbers((4,)), _numbers((1, 2, 3, 7))
     ('no version', 'version 4', 'versions 1 to 3, 7')

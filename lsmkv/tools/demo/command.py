@@ -60,7 +60,7 @@ def demo(
     if keys is not None and more:
         raise ValueError("give --keys or --more, not both")
     if report == "-":
-        raise ValueError("--report takes a file: stdout has the figures")
+        raise ValueError("--report requires a file, since stdout carries the figures")
     layouts = DEFAULT_LAYOUTS if not layout else tuple(dict.fromkeys(one.value for one in layout))
     plan = Plan(_demo_keys(keys, more), layouts, lookups, seed, directory)
     with (
@@ -83,7 +83,7 @@ def demo(
 
 
 def _about(plan: Plan) -> dict[str, Any]:
-    """What was measured, for JSON."""
+    """A description of the measurement, for JSON."""
     return {
         "lsmkv": lsmkv.__version__,
         "compiled": lsmkv.COMPILED,

@@ -68,7 +68,7 @@ class Loading:
 
 @dataclass(frozen=True)
 class Lookups:
-    """What a number of Gets did, either all of existing keys or all of absent ones."""
+    """Measurements of a number of Gets, either all of existing keys or all of absent ones."""
 
     gets: int
     wrong: int
@@ -147,7 +147,7 @@ class Measurement:
 
     @property
     def overlapping(self) -> int:
-        """The largest number of tables that may be asked for one key."""
+        """The largest number of tables that a Get of one key may search."""
         return sum(n if level == 0 else 1 for level, n in self.tables_per_level.items())
 
 

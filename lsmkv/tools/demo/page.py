@@ -1,4 +1,4 @@
-"""What the report of the demo opens on, as data: the figures, and the story of one absent key.
+"""Data at the top of the demo's report: the figures, and the story of one absent key.
 
 ``static/demo.js`` of the inspector draws it.
 """
@@ -68,7 +68,7 @@ class DemoPage:
 
 
 def story_of(directory: str, layout: str, key: bytes) -> Plain:
-    """How a Get of ``key`` goes in one store: what each table's filter answers, and what is read.
+    """Trace a Get of ``key`` in one store: each table's filter answer, and the blocks read.
 
     Cost: that of ``DB.explain``.
     """

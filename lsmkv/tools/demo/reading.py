@@ -1,4 +1,4 @@
-"""Sentences that say what the figures of the demo mean."""
+"""Sentences that explain the figures of the demo."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IN_WORDS = {
     "table64": "with one of 64-bit hashes per table",
     "fuse": "with a fuse filter per table",
 }
-"""The same, to go on in a sentence."""
+"""The same, as a part of a sentence."""
 
 ABOUT = {
     "off": "no filters",
@@ -39,7 +39,7 @@ ABOUT = {
     "table64": "a Bloom filter of a 64-bit hash for each table",
     "fuse": "a binary fuse filter for each table",
 }
-"""What they are."""
+"""Descriptions of the layouts."""
 
 _LEVELDB_ASKS = ("block", "both")
 _BEYOND_CHANCE = 3.0
@@ -47,7 +47,7 @@ _BEYOND_CHANCE = 3.0
 
 
 def findings(measurements: Sequence[Measurement], keys: int, wrong: int, lookups: int) -> list[str]:
-    """What the demo shows, in three sentences: for absent keys, for existing ones, and the price.
+    """Summarize the demo in three sentences: for absent keys, for existing ones, and the price.
 
     There are fewer if there is no store with filters, or none without.  ``keys`` is the number of
     keys in each store.  ``wrong`` answers of ``lookups`` invalidate everything else.
@@ -107,7 +107,7 @@ def _price_of(filtered: Measurement, off: Measurement | None, keys: int) -> str 
 def reading(
     as_loaded: Sequence[Measurement], compacted: Sequence[Measurement], keys: int
 ) -> list[str]:
-    """What the figures say, for measurements of stores that hold ``keys`` keys."""
+    """Explain the figures, for measurements of stores that hold ``keys`` keys."""
     sentences = [_misses(as_loaded), _hits(as_loaded)]
     if compacted:
         costs = _listed([f"{one.absent.blocks_per_get:.3f} {_with(one)}" for one in compacted])
@@ -154,7 +154,7 @@ def _hits(measurements: Sequence[Measurement]) -> str:
 
 
 def _false_positives(one: Measurement) -> str:
-    """How often filters were wrong, and whether their bits predict that."""
+    """Compare the rate of false positives with the one that the filters' bits predict."""
     absent = one.absent
     rate = absent.filter_positives / absent.filters_asked
     title = TITLES[one.layout]
@@ -175,7 +175,7 @@ def _false_positives(one: Measurement) -> str:
 
 
 def _prices(measurements: Sequence[Measurement], keys: int) -> list[str]:
-    """What the filters take on disk, if there is a store without them to compare with."""
+    """State the size of the filters on disk, if there is a store without them to compare with."""
     off = _without_filters(measurements)
     filtered = [one for one in measurements if one is not off]
     if off is None or not filtered:

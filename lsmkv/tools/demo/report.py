@@ -106,7 +106,7 @@ class _Report(Sheet):
         self.line(text, "bold")
 
     def item(self, text: str, mark: str = "- ") -> None:
-        """A paragraph behind a mark; a size stays on one line with its unit."""
+        """A paragraph after a mark; a size stays on one line with its unit."""
         filled = textwrap.fill(
             _UNIT.sub("\xa0", text),
             self.width,
@@ -156,7 +156,7 @@ class _Report(Sheet):
             self.line(line.append(f"{bits:>12}"))
 
     def stores(self, data: DataSet, loadings: Sequence[Loading], directory: str | None) -> None:
-        """What was loaded; ``directory`` is where the stores stay, if they do."""
+        """Report the loaded data; ``directory`` is the place of the stores, if they are kept."""
         text = f"{count(len(data.expected), 'key')}, {size(data.size)} with their values:"
         text += f" {data.title}."
         if data.duplicates:
@@ -165,7 +165,7 @@ class _Report(Sheet):
             text += f" {count(data.blank_lines, 'blank line')} left out."
         self.item(text, "")
         self.item(
-            "Each kind of filter has a store of its own, on disk. Their other options are the same,"
+            "Each kind of filter has its own store, on disk. Their other options are the same,"
             " lsmkv's defaults. Each was loaded once, one after the other: the speeds are rough.",
             "",
         )
@@ -182,7 +182,7 @@ class _Report(Sheet):
             self.item(f"The stores stay in {directory}", "")
 
     def lookups(self, number: int, example: tuple[bytes, bytes]) -> None:
-        """What was looked up, and what the columns of the tables mean."""
+        """Report the lookups, and explain the columns of the tables."""
         self.item(
             "Each store was flushed, closed and reopened, without a block cache, which would soon"
             " hold all blocks, and without compactions that reads set off. Then came Gets of"
@@ -211,7 +211,7 @@ class _Report(Sheet):
 
 
 def spread(measurements: Sequence[Measurement]) -> str:
-    """How far the times of one run of the demo differ."""
+    """Report by how much the times of one run of the demo differ."""
     times = [kind.times for one in measurements for kind in (one.present, one.absent)]
     most = max(one.spread for one in times)
     return (
@@ -226,8 +226,8 @@ def color(one: Measurement) -> str:
 
 
 def table(measurements: Sequence[Measurement], keys: int, width: int) -> list[Text]:
-    """What Gets cost, of keys that exist and of absent ones, and beside it the false positives and
-    the filters' bits for each of the store's ``keys``.
+    """A table of the cost of Gets, of existing and of absent keys, with the false positives and the
+    filter bits for each of the store's ``keys``.
 
     Where ``width`` is too small for both, the false positives come below, a line for each layout.
     """

@@ -32,14 +32,14 @@ _EXAMPLES = 50
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured."""
+    """The parameters of a run."""
 
     data: DataSet
     layouts: tuple[str, ...]
     lookups: int
     seed: int
     directory: str | None
-    """Where the stores stay; None for a temporary directory that is removed."""
+    """The directory of the stores; None for a temporary directory that is removed."""
 
 
 @dataclass(frozen=True)

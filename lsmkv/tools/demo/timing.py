@@ -1,4 +1,4 @@
-"""Times Gets in several stores at once, so that what disturbs one store disturbs all of them.
+"""Times Gets in several stores in turn, so that a disturbance affects all of them.
 
 A machine is at times faster and at times slower: two runs that time one store after the other may
 differ by a factor of two.  Here the stores take turns, batch by batch, for several rounds.  What
@@ -23,7 +23,7 @@ MOST_TIMED = 1000  # keys of each kind
 
 @dataclass(frozen=True)
 class Times:
-    """How long Gets of one kind took in one store, in microseconds of wall-clock time a Get."""
+    """Durations of Gets of one kind in one store, in microseconds of wall-clock time a Get."""
 
     per_get: float
     """The median of the batches, each at its fastest."""
@@ -34,7 +34,7 @@ class Times:
 
     @property
     def spread(self) -> float:
-        """How many times as long the slowest round took as the fastest; 1 if nothing was timed."""
+        """The duration of the slowest round divided by the fastest; 1 if nothing was timed."""
         return self.slowest / self.fastest if self.fastest else 1.0
 
 
@@ -48,8 +48,8 @@ def time_gets(
 ) -> list[list[Times]]:
     """The times of Gets in each store, for each kind of keys.  ``advance`` is called each round.
 
-    Cost: ``ROUNDS`` Gets of at most ``MOST_TIMED`` keys of each kind in each store.  Meanwhile no
-    garbage is collected.
+    Cost: ``ROUNDS`` Gets of at most ``MOST_TIMED`` keys of each kind in each store.  No garbage is
+    collected during that time.
     """
     batches = [
         [keys[at : at + BATCH] for at in range(0, min(len(keys), MOST_TIMED), BATCH)]

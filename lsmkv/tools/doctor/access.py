@@ -1,4 +1,4 @@
-"""Who can lock the store in a directory, or join the processes that share it.
+"""Access to the lock files of a store: the users that can lock it, or share it.
 
 A process that can open ``LOCK`` can lock it, and so keep others out of the store; one that can open
 ``SHARED`` can keep its files from being removed, or, if it is of the owner's user, join.  lsmkv
@@ -20,19 +20,19 @@ _TIGHTEN = "Open the store once with this release, as its user; or run: chmod 60
 
 
 class Access(NamedTuple):
-    """Who can open a file that processes lock."""
+    """Permissions of a file that processes lock."""
 
     name: str
     mode: int
     """The bits of its permissions."""
     links: int
-    """How many names it has."""
+    """The number of its names (hard links)."""
     user: int
     """The id of the user that it belongs to."""
 
     @property
     def who(self) -> str:
-        """Who can lock it, in words."""
+        """The users that can lock it, in words."""
         if self.mode & 0o007:
             return "all users"
         return f"user {self.user} and the group" if self.mode & 0o070 else f"user {self.user}"
@@ -57,7 +57,7 @@ def access_of(path: str) -> tuple[Access, ...]:
 
 
 def remarks_on_access(files: tuple[Access, ...]) -> Iterator[Advice]:
-    """What other users can do, and which file is refused."""
+    """Yield advice on access by other users, and on files that are refused."""
     for file in files:
         if file.mode & 0o077:
             yield Advice(

@@ -29,8 +29,8 @@ def doctor(
 
     What a store needs of a file system is tried with scratch files in DIR, which are removed. A DIR
     that holds a store is neither opened nor changed: the directory above is tried in its place, if
-    it is on the same file system. Every file of the store is read, as 'verify' does it, while
-    another process writes too.
+    it is on the same file system. Every file of the store is read, as 'verify' does it, even while
+    another process writes.
 
     What is printed is made for reports of bugs: it names versions, the system, and DIR as it was
     given, with your home directory as ~.

@@ -1,4 +1,4 @@
-"""What is installed: the engine, compiled or not and why, its codecs, and what it uses of others.
+"""The installed engine: compiled or not and why, its codecs, and the packages that it uses.
 
 ``lsmkv --version`` prints a part of it, also where the packages for the command are not installed.
 """
@@ -30,23 +30,23 @@ _SAMPLE = b"a block of keys and values " * 40
 
 
 class Advice(NamedTuple):
-    """Something that is not as it could be, and what to do."""
+    """A shortcoming, and what to do about it."""
 
     what: str
     do: str
 
 
 class Engine(NamedTuple):
-    """What runs here."""
+    """The installation that runs here."""
 
     version: str
     compiled: bool
     pure: Advice | None
-    """Why the engine is not compiled, and how it would be."""
+    """The reason for which the engine is not compiled, and a way to compile it."""
     python: str
     system: str
     codecs: dict[str, bool]
-    """Whether each compression works, by its name."""
+    """For each compression by name, True if it works."""
     crc32c: str
     """The package that computes checksums."""
     dependencies: dict[str, str | None]
@@ -85,7 +85,7 @@ def version_text() -> str:
 
 
 def why_pure(installed: Installation, implementation: str) -> Advice:
-    """Why an engine that is not compiled is not, and what would compile it."""
+    """Return the reason for which an engine is not compiled, and a way to compile it."""
     if implementation != "CPython":
         return Advice(
             f"mypyc compiles for CPython, and this is {implementation}",
@@ -94,22 +94,22 @@ def why_pure(installed: Installation, implementation: str) -> Advice:
     if installed.kind == "source":
         return Advice(
             "this is a source tree that is not installed",
-            "To compile it, install a C compiler and say 'pip install .' in that tree.",
+            "To compile it, install a C compiler and run 'pip install .' in that tree.",
         )
     if installed.kind == "editable":
         return Advice(
             "an editable install runs the source as it is being edited",
-            "To compile it, install a C compiler and say 'pip install .', without -e.",
+            "To compile it, install a C compiler and run 'pip install .', without -e.",
         )
     return Advice(
         "it was built where no C compiler worked, or with LSMKV_MYPYC=0",
-        "Install a C compiler and Python's headers. Then say, in lsmkv's checkout: LSMKV_MYPYC=1"
+        "Install a C compiler and Python's headers. Then run, in lsmkv's checkout: LSMKV_MYPYC=1"
         " pip install --force-reinstall --no-deps . (it stops and says why if it cannot compile).",
     )
 
 
 def crc32c_text(found: Engine) -> str:
-    """What computes checksums, with its version if it is another package."""
+    """The package that computes checksums, with its version unless it is lsmkv."""
     package = found.crc32c
     if package == "lsmkv":
         return package

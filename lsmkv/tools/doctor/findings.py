@@ -1,4 +1,4 @@
-"""What to say of an engine and a directory: what will not work, and what works less well.
+"""Problems of an engine and a directory, and remarks on them.
 
 A *problem* is that a store will not work; a *remark* is that one works, but slower or with less.
 """
@@ -20,21 +20,21 @@ from lsmkv.tools.text import count, size
 LEAST_ROOM = 64 << 20
 """Bytes: a log, the memtable's table, and what a compaction writes before it removes anything."""
 _FEW_FILES = 64
-"""A store has some ten files open beside its tables, and a program has its own."""
+"""A store has some ten files open besides its tables, and a program has its own."""
 
 
 def problems(engine: Engine, place: Place) -> list[Advice]:
-    """What will not work."""
+    """Return the reasons for which a store will not work."""
     return list(chain(_broken_codecs(engine), _unusable(place), _failed(place), _no_room(place)))
 
 
 def remarks(engine: Engine, place: Place) -> list[Advice]:
-    """What works, but slower or with less than it could."""
+    """Return remarks on what works, but slower or with less than it could."""
     return list(chain(_slow(engine), _lesser(place), _few_files(place), _not_tried(place)))
 
 
 def problems_of_store(stored: Stored, path: str) -> list[Advice]:
-    """What is wrong with the store in ``path``, or why that is not known."""
+    """Return the problems of the store in ``path``, or the reason for which they are unknown."""
     if stored.is_broken:
         others = len(stored.damage) - MOST
         more = (
@@ -51,7 +51,7 @@ def problems_of_store(stored: Stored, path: str) -> list[Advice]:
 
 
 def remarks_on_store(stored: Stored, path: str) -> list[Advice]:
-    """What is odd about the store in ``path``, and which stores are below it."""
+    """Return remarks on oddities of the store in ``path``, and on stores below it."""
     found: list[Advice] = []
     if stored.remarks:
         more = f"; and {len(stored.remarks) - MOST:,} more" if len(stored.remarks) > MOST else ""
@@ -196,7 +196,7 @@ def _not_tried(place: Place) -> Iterator[Advice]:
 
 
 def works(trials: Trials) -> dict[str, bool]:
-    """What a directory can do, by the names that ``--json`` has."""
+    """The results of the trials in a directory, by their names in ``--json``."""
     return {
         "files": not trials.files,
         "renames": not trials.renames,

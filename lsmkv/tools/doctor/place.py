@@ -1,4 +1,4 @@
-"""What a directory offers to a store: its file system, what works there, how much room there is.
+"""Facts about a directory for a store: file system, supported operations, free space.
 
 A directory that holds a store, or is in one, is only listed: the trials go to the directory above,
 if that is on the same file system and no store, and are left out otherwise.
@@ -21,20 +21,20 @@ class Place(NamedTuple):
     path: str
     """As it was given, with the user's home directory as ``~``."""
     missing: str
-    """Why it cannot be listed, in the system's words; empty if it can."""
+    """The system's reason for which it cannot be listed; empty if it can."""
     holds_store: bool
-    """Whether it holds a store, or is a part of one."""
+    """True if it holds a store, or is a part of one."""
     file_system: str
     """Its type; empty if it is not known."""
     tried_in: str
-    """Where the trials were made: ``"the directory"``, ``"the directory above"`` or ``""``."""
+    """The place of the trials: ``"the directory"``, ``"the directory above"`` or ``""``."""
     trials: Trials | None
     not_tried: str
-    """Why nothing was tried, in the system's words; empty if that is by intent."""
+    """The system's reason for which nothing was tried; empty if that is by intent."""
     free_bytes: int | None
     open_file_limit: int | None
     access: tuple[Access, ...] = ()
-    """Who can lock the store that it holds."""
+    """Access to the lock files of the store that it holds."""
 
 
 def place(path: str) -> Place:

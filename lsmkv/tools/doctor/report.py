@@ -1,6 +1,6 @@
-"""What ``lsmkv doctor`` reports: lines of text with their colors, or JSON.
+"""The report of ``lsmkv doctor``: lines of text with their colors, or JSON.
 
-Needs nothing but the library: ``lsmkv doctor`` is what is asked for where something is missing.
+Needs nothing but the library: ``lsmkv doctor`` must run where something is missing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MEANING = (
 )
 DIRECTORY = "A directory for stores, or one that holds a store."
 JSON = "All that is known, as JSON."
-"""What the help says."""
+"""The help text of ``--json``."""
 
 Line = list[tuple[str, str]]
 """The parts of a line, each with its style, in rich's words; none for an empty line."""
@@ -49,7 +49,7 @@ _STYLES = {"yes": "green", "no": "red", "less": "yellow"}
 
 
 class Findings(NamedTuple):
-    """What runs here, whether a store works in a directory, and what to do about the rest."""
+    """The engine, the directory and its store, and the advice on them."""
 
     engine: Engine
     place: Place
@@ -128,7 +128,7 @@ def _plain(
 
 
 class _Report:
-    """Draws what was found, part by part, so many columns wide; ``fine`` in more than ASCII."""
+    """Draws the findings, part by part, ``width`` columns wide; ``fine`` in more than ASCII."""
 
     def __init__(self, found: Findings, width: int, fine: bool) -> None:
         self._found = found
@@ -136,7 +136,7 @@ class _Report:
         self._fine = fine
 
     def lines(self) -> Iterator[Line]:
-        """The engine, the directory, and what is to be said of them."""
+        """The engine, the directory, and the advice on them."""
         here, there, stored, wrong, lesser = self._found
         kind = "compiled" if here.compiled else "pure Python"
         yield [(f"lsmkv {here.version}, {kind}", "bold")]

@@ -28,26 +28,26 @@ from lsmkv.tools.shard_sets import open_shards
 from lsmkv.tools.text import count, size
 
 MOST = 5
-"""How many damaged files, remarks and stores below are named."""
+"""The most damaged files, remarks and stores below that are named."""
 
 
 class Stored(NamedTuple):
-    """What is in a directory."""
+    """The content of a directory."""
 
     verdict: str = ""
     """``"sound"``, ``"broken"``, ``"not checked"``; empty if there is no store."""
     content: str = ""
-    """How much it holds."""
+    """The amount of its content, in words."""
     damage: tuple[str, ...] = ()
     """The worst problem of each damaged file; the worst file first."""
     possible: tuple[str, ...] = ()
-    """Where writes may be lost, which nothing in the files decides."""
+    """Places where writes may be lost, which nothing in the files decides."""
     remarks: tuple[str, ...] = ()
-    """What loses nothing for certain: a torn record, files left over."""
+    """Findings that imply no loss: a torn record, files left over."""
     reason: str = ""
-    """Why it was not checked."""
+    """The reason for which it was not checked."""
     advice: str = ""
-    """What to do then."""
+    """Advice for a store that was not checked."""
     open_in: int | None = None
     """The process that has it open, if that is known."""
     below: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Stored(NamedTuple):
 
     @property
     def is_broken(self) -> bool:
-        """Whether data is damaged or missing."""
+        """True if data is damaged or missing."""
         return self.verdict == "broken"
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _remarks(found: Survey, possible: bool) -> Iterator[str]:
 
 
 def _lost_bytes(file: FileSurvey) -> float:
-    """How bad the damage of a file is: without CURRENT or MANIFEST no other file can be placed."""
+    """Rank the damage of a file: without CURRENT or MANIFEST no other file can be placed."""
     if isinstance(file, TableSurvey):
         return sum(hole.lost for hole in file.holes)
     if file.name.startswith(("CURRENT", "MANIFEST")):

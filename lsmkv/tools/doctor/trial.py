@@ -1,7 +1,7 @@
-"""What the file system of a directory can do, tried there with scratch files.
+"""Capabilities of a directory's file system, tried there with scratch files.
 
 ``lsmkv doctor`` asks.  Each thing is done as a store does it, by the same classes: what works here
-works there.  The scratch files are in a directory of their own, which is removed with them.
+works there.  The scratch files are in a separate directory, which is removed with them.
 
 Left out: whether a lock keeps other *machines* out, which takes two of them.
 """
@@ -25,13 +25,13 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 PREFIX = "lsmkv-doctor-"
-"""How the names of scratch directories begin."""
+"""The prefix of the names of scratch directories."""
 _HOUR = 3600
 _CONTENT = b"tried by lsmkv doctor\n"
 
 
 class Trials(NamedTuple):
-    """What works: an empty text, or the system's words for why it does not."""
+    """Results of the trials: an empty text for success, or the system's reason for the failure."""
 
     files: str
     """Making, writing, syncing and reading a file."""
@@ -43,9 +43,9 @@ class Trials(NamedTuple):
     """Hard links."""
     lock: str
     is_ofd: bool
-    """Whether the lock was an OFD lock (``lock.py``)."""
+    """True if the lock was an OFD lock (``lock.py``)."""
     mapped_log: bool
-    """Whether a log was reserved and mapped (``local_log.py``)."""
+    """True if a log was reserved and mapped (``local_log.py``)."""
 
 
 def try_directory(path: str) -> Trials:
@@ -94,7 +94,7 @@ def free_bytes(path: str) -> int | None:
 
 
 def open_file_limit() -> int | None:
-    """How many files this process may have open at once; None if that is not limited or known."""
+    """The limit of open files of this process; None if there is none, or it is unknown."""
     if sys.platform == "win32" or resource is None:
         return None
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

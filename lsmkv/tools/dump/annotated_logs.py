@@ -30,7 +30,7 @@ def annotate_manifest(source: FileSource, is_hex: bool) -> Iterator[Piece | Faul
 
 
 def annotate_current(source: FileSource) -> Iterator[Piece | Fault]:
-    """The pieces of CURRENT: a name and a newline, or the bytes that it has instead."""
+    """The pieces of CURRENT: a name and a newline, or its invalid bytes."""
     file = files.Current(source)
     for record in read_current(file):
         if isinstance(record, Current):

@@ -1,4 +1,4 @@
-"""Records as JSON: one object each, on a line of its own.
+"""Records as JSON: one object each, on its own line.
 
 ``file`` and ``record`` (the record's type) come first.  Keys, values and other bytes of the user
 are strings, either escaped as in the text form, for ``lsmkv.tools.text.unescape``, or in

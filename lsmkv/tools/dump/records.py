@@ -71,7 +71,7 @@ class Entry(NamedTuple):
     offset: int
     """The offset in the plain block."""
     restart: bool
-    """Whether a restart point points to it."""
+    """True if a restart point refers to it."""
     key: InternalKey
     value: bytes
 

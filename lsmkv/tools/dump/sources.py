@@ -48,11 +48,11 @@ _ENDINGS: dict[str, FileKind] = {".log": "log", ".ldb": "table", ".sst": "table"
 
 
 class Wanted(NamedTuple):
-    """What a dump shows."""
+    """The options of a dump."""
 
     annotate: bool = False
     is_hex: bool = False
-    """Whether annotations show keys and values in hexadecimal."""
+    """True if annotations show keys and values in hexadecimal."""
     limit: int | None = None
     """The largest number of batches, edits, entries or pieces of each file."""
 

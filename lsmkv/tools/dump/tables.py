@@ -44,7 +44,7 @@ def read_table(source: FileSource) -> Iterator[TablePart | Fault]:
 
 
 def _search(source: FileSource) -> Iterator[TablePart | Fault]:
-    """The data blocks that are found without an index, and what lies between them."""
+    """The data blocks that are found without an index, and the bytes between them."""
     try:
         for piece in find_blocks(source):
             if isinstance(piece, Hole):

@@ -1,4 +1,4 @@
-"""What Gets in a store would read under other filters, counted and not estimated.
+"""Block reads of Gets in a store under other filters, counted rather than estimated.
 
 =======================  =========================================================================
 :func:`parse_settings`   settings by text: ``none``, ``block:10``, ``table64:auto:10``, ``fuse``

@@ -1,4 +1,4 @@
-"""What a replay counts: for each setting and each table, the filters asked and the blocks read."""
+"""Counts of a replay: for each setting and each table, the filters asked and the blocks read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AS_STORED = "as stored"
 
 @dataclass
 class TableReads:
-    """What the Gets did in one table, under one setting.
+    """Counts of the Gets in one table, under one setting.
 
     >>> TableReads(level=1, number=7, filters_asked=5, filter_negatives=4).blocks_read
     0
@@ -21,7 +21,7 @@ class TableReads:
     number: int
     """The table's file number."""
     tables_asked: int = 0
-    """Gets that came to the table: its key range covers the key, and no newer table had it."""
+    """Gets that reached the table: its key range covers the key, and no newer table has it."""
     filters_asked: int = 0
     filter_negatives: int = 0
     blocks_read: int = 0
@@ -41,7 +41,7 @@ FIGURES = tuple(one.name for one in fields(TableReads) if one.name not in ("leve
 
 @dataclass
 class SettingReads:
-    """What all the Gets did under one setting.
+    """Counts of all the Gets under one setting.
 
     >>> table = TableReads(1, 7, filters_asked=5, filter_negatives=4, blocks_read=1,
     ...                    wasted_reads=1, false_positives=1, filter_bytes=60)

@@ -3,12 +3,12 @@
 A replay goes through the tables of the store's version in the order in which Gets ask them: level 0
 from the newest on, then level after level.  Of each table it reads every data block once, feeds the
 user keys to the real filter builders, one for each setting, and then asks the filters for the Gets
-that reach the table.  A Get that has found its key, a deletion too, asks no further table.
+that reach the table.  A Get that has found its key, or a deletion, asks no further table.
 
 The counts are those of a store whose tables were built with the setting, without a block cache: the
-filters do not change where data blocks lie, since they come after them.  A setting that spreads its
-bits over the levels goes by the sizes that the levels have now.  Memory: the filters of one table
-and the hashes or user keys that they are made of, and a few bytes for each Get and setting.
+filters do not change the positions of data blocks, since they come after them.  A setting that
+spreads its bits over the levels uses their current sizes.  Memory: the filters of one table and the
+hashes or user keys that they are made of, and a few bytes for each Get and setting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What scans of absent prefixes read: a block or so of each level, since a scan asks no filter.
+"""Block reads of scans of absent prefixes: about one per level, since a scan asks no filter.
 
 What is read is counted by the scans' own level iterators.
 """

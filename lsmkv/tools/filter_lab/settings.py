@@ -22,10 +22,10 @@ from lsmkv.engine.filter.policy import FilterPolicy
 Layout = Literal["none", "block", "table"]
 """No filter, one for each 2 KiB of a table, or one for each table."""
 PolicyMaker = Callable[[float], FilterPolicy]
-"""Makes a policy of so many bits a key."""
+"""Makes a policy with a number of bits per key."""
 
 DEFAULT_SETTINGS = "none block:5 block:10 block:15 block:20 block:auto:10 table:10 table64:10 fuse"
-"""What the lab compares if nothing else is asked for."""
+"""The settings that the lab compares by default."""
 SETTINGS_WITH_OWN = "none block:5 own:5 block:10 own:10 block:15 own:15"
 """The default with a custom policy, which is compared with LevelDB's."""
 
@@ -33,7 +33,7 @@ ALLOWED = (
     "none, block:10, table:15, block64:10, table64:10 or fuse; bits a key may be fractions, by"
     " level (block:10,10,8.5), or spread over the levels (block:auto:10)"
 )
-"""The texts that there are, for messages."""
+"""The allowed texts, for messages."""
 
 _TEXT = re.compile(r"(\w+):(auto:)?([0-9]+(?:\.[0-9]+)?(?:,[0-9]+(?:\.[0-9]+)?)*)")
 _MOST_BITS = 256
@@ -44,15 +44,15 @@ class FilterKind(NamedTuple):
 
     layout: Layout
     make_policy: PolicyMaker | None
-    """Makes the policy of so many bits a key; None for no filter, and where a setting has it."""
+    """Makes the policy for the bits per key; None for no filter, and where a setting has it."""
     takes_bits: bool
-    """Whether a setting says how many bits a key."""
+    """True if a setting includes a number of bits per key."""
     words: str
-    """What the filters are, behind the bits a key and in a sentence."""
+    """A description of the filters, for use after the bits per key and in a sentence."""
 
 
 OWN: Final = "own"
-"""The kind whose policy is the user's own, which a setting has beside its text."""
+"""The kind with a custom policy, which a setting holds besides its text."""
 
 KINDS: Final = {
     "none": FilterKind("none", None, False, "no filter"),
@@ -72,9 +72,9 @@ KINDS: Final = {
 class FilterSetting:
     """A way to build the filters of a store.
 
-    :func:`parse_setting` makes it of a text, and ``str`` gives the text again.  Raises
-    ``ValueError`` for a kind that there is not, for bits with a kind that takes none, and for
-    several numbers to be spread.  Costs nothing.
+    :func:`parse_setting` makes it of a text, and ``str`` returns the text.  Raises ``ValueError``
+    for an unknown kind, for bits with a kind that takes none, and for several numbers to be spread.
+    Costs nothing.
 
     >>> setting = parse_setting("block:10,10,8.5")
     >>> str(setting), setting.kind, setting.bits, setting.spread
@@ -91,10 +91,10 @@ class FilterSetting:
     """Bits a key for levels 0, 1, ..., the last for all below, and 0 for no filter; none for a
     kind that takes none."""
     spread: bool = False
-    """Whether ``bits`` is one number, an average to be spread over the levels so that the fewest
-    filters are wrong."""
+    """True if ``bits`` is a single average, to be spread over the levels so that the fewest filters
+    are wrong."""
     make_policy: PolicyMaker | None = None
-    """Makes another filter policy than the kind's, of so many bits a key; needed for ``own``."""
+    """Makes another filter policy than the kind's for the bits per key; needed for ``own``."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -112,7 +112,7 @@ class FilterSetting:
 
     @property
     def leveldb_asks(self) -> bool:
-        """Whether LevelDB asks such filters: it reads tables with others as if they had none."""
+        """True if LevelDB asks such filters: it reads tables with others as if they had none."""
         return self.kind == "block" and self.make_policy is None
 
     def policy(self, level: int, runs: Sequence[int] = (1,), own: int = 0) -> FilterPolicy | None:
@@ -170,8 +170,8 @@ def parse_setting(text: str) -> FilterSetting:
 
     ``none``; ``block:10``, a filter for each 2 KiB of a table as LevelDB has them; ``table:15``,
     one for all of it; ``block64:10`` and ``table64:10``, the same with a 64-bit hash; ``fuse``;
-    ``block:10,10,8,5`` by level, from level 0 on; ``block:auto:10``, so many bits on average,
-    spread over the levels.  Raises ``ValueError``, which says what is wrong.  Costs nothing.
+    ``block:10,10,8,5`` by level, from level 0 on; ``block:auto:10``, 10 bits on average, spread
+    over the levels.  Raises ``ValueError``, which says what is wrong.  Costs nothing.
 
     >>> str(parse_setting("table64:12.50")), parse_setting("block:10,8").bits
     ('table64:12.5', (10.0, 8.0))
@@ -196,7 +196,7 @@ def parse_setting(text: str) -> FilterSetting:
 def parse_settings(text: str, own: PolicyMaker | None = None) -> list[FilterSetting]:
     """The settings that a text lists, with spaces between them; each one once.
 
-    ``own`` makes the policy of those that begin with ``own:``, of so many bits a key.  Raises
+    ``own`` makes the policy of those that begin with ``own:`` for the bits per key.  Raises
     ``ValueError`` as :func:`parse_setting` does, and for an empty list.  Costs nothing.
 
     >>> [str(one) for one in parse_settings("none block:10 none block:10.0")]
@@ -208,6 +208,6 @@ def parse_settings(text: str, own: PolicyMaker | None = None) -> list[FilterSett
     for name, one in settings.items():
         if one.kind == OWN:
             if own is None:
-                raise ValueError(f"{name} needs a policy of your own: --policy FILE")
+                raise ValueError(f"{name} needs a custom policy: --policy FILE")
             settings[name] = replace(one, make_policy=own)
     return list(settings.values())

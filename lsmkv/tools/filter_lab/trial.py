@@ -34,7 +34,7 @@ class TrialFilter:
             self._whole = TableFilterBuilder(policy)
 
     def add_block(self, offset: int, user_keys: list[bytes]) -> None:
-        """The next data block; :class:`CorruptionError` if it lies before the one before it."""
+        """The next data block; :class:`CorruptionError` if it precedes the previous one."""
         if self._whole is not None:
             self._whole.add_keys(user_keys)
         if self._by_block is not None:
@@ -51,7 +51,7 @@ class TrialFilter:
             return None
         reader: FilterReader
         if self._by_block is not None:
-            if table.num_blocks > 0:  # as the table builder does behind its last block
+            if table.num_blocks > 0:  # as the table builder does after its last block
                 self._by_block.start_block(table.index.end(table.num_blocks - 1))
             reader = FilterBlockReader(policy, self._by_block.finish())
         else:

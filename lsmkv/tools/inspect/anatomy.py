@@ -90,7 +90,7 @@ def block(source: Source, name: str, offset: int, first: int = 0) -> Plain:
 
 
 def can_be_opened(source: Source, name: str) -> bool:
-    """Whether a table exists, with a footer and a sound index.  Its other blocks are not read."""
+    """True if a table exists, with a footer and a sound index.  Its other blocks are not read."""
     try:
         with source.open_table(name) as table:
             return table.index.damage is None

@@ -68,8 +68,8 @@ class Api:
         self._replayed_at: int | None = None  # the source's change when the latest replay began
         self._histories: list[History] = []
         self.opened = time.time_ns()
-        """When the path was opened: it shows the page whether the store, or the server, is another
-        one."""
+        """The time at which the path was opened, by which a page recognizes another store or
+        server."""
 
     def close(self) -> None:
         """Close the store; end what runs in threads."""
@@ -127,7 +127,7 @@ class Api:
             return ACTIONS[action](self, body)
 
     def reason(self, error: Exception) -> str:
-        """An error in words; for damage also its meaning for reads, and what repairs it."""
+        """Describe an error; for damage also its effect on reads, and what repairs it."""
         return describe(self.source, error) if isinstance(error, CorruptionError) else str(error)
 
     def replay(self, question: Question) -> None:
@@ -138,7 +138,7 @@ class Api:
 
     @property
     def is_replay_older(self) -> bool:
-        """Whether the store has changed since the latest replay began."""
+        """True if the store has changed since the latest replay began."""
         return self._replayed_at not in (None, self.source.change)
 
     def history(self) -> History:
@@ -319,7 +319,7 @@ VIEWS: dict[str, View] = {
     "state": _state,
     "scratch": lambda api, _: api.scratch().moments(),
 }
-"""What can be asked, by name."""
+"""The views, by name."""
 _WITHOUT_STORE = {"state", "scratch"}
 
 ACTIONS: dict[str, View] = {

@@ -1,4 +1,4 @@
-"""Work that goes on while the page is answered: in a thread, where there are threads.
+"""Background work: in a thread, where there are threads.
 
 In a browser there are none.  There the work is done at once, and the question that begins it waits.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 HAS_THREADS: Final[bool] = sys.platform not in ("emscripten", "wasi")
-"""Whether this platform can start a thread."""
+"""True if this platform can start a thread."""
 
 
 class Work:

@@ -1,4 +1,4 @@
-"""Damage of a table in words: the damaged part, what it means for reads, and what repairs it.
+"""Descriptions of a table's damage: the damaged part, the effect on reads, and the repair.
 
 Every view that finds damage describes it in these words.
 """
@@ -58,12 +58,12 @@ _EFFECTS: Final = {
 
 
 def effect(kind: str) -> str:
-    """What damage of such a part means for reads, and what repairs it; empty if unknown."""
+    """Return the effect of such damage on reads, and a way to repair it; empty if unknown."""
     return _EFFECTS.get(kind, "")
 
 
 def surveyed_effect(reason: str, offset: int, size: int) -> str:
-    """:func:`effect` for a problem that a survey found in a table of so many bytes."""
+    """:func:`effect` for a problem that a survey found in a table of ``size`` bytes."""
     part, parted, _ = reason.partition(":")
     if parted and part in _EFFECTS:
         return effect(part)
@@ -71,7 +71,7 @@ def surveyed_effect(reason: str, offset: int, size: int) -> str:
 
 
 def describe(source: Source, error: CorruptionError) -> str:
-    """An error of the store in words.  For a table: its part, the consequences and the repair.
+    """Describe an error of the store.  For a table: its part, the consequences and the repair.
 
     Costs the table's footer, index and metaindex; nothing for damage elsewhere.
     """

@@ -1,4 +1,4 @@
-"""What one version edit did: a flush, a compaction, a move; in figures and in words."""
+"""The effect of one version edit: a flush, a compaction, a move; in figures and in words."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def words_for(edit: Edit, change: Change) -> str:
 
 
 def why_deeper(level: int) -> str:
-    """Why a flush put its table on level 1 or 2.
+    """Explain why a flush put its table on level 1 or 2.
 
     >>> print(why_deeper(1))
     It skips level 0, because no table of levels 0 and 1 has keys in its range: there it would \
@@ -89,11 +89,11 @@ NO_FLUSHED_TABLES: Final = (
     "levels, down to level 2 at most, if no table on them has keys in its range (in LevelDB, "
     "PickLevelForMemTableOutput decides this)."
 )
-"""What a store without tables on level 0 says about that."""
+"""The explanation of an empty level 0."""
 
 
 def why(edit: Edit, change: Change) -> str:
-    """Why the tables of a flush are where they are; empty if that needs no reason."""
+    """Explain the level of a flush's tables; empty if that needs no reason."""
     level = max((level for level, _ in edit.new_files), default=0)
     flushed = change.kind == FLUSH and 0 < level <= MAX_MEM_COMPACT_LEVEL
     return why_deeper(level) if flushed else ""

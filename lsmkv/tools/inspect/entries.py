@@ -1,7 +1,7 @@
 """The entries of a store, in the order of their keys; or those of its files, one after the other.
 
 The second way needs no store that can be opened: it reads each log and table that is there, with
-every version of a key, and goes on after damage.
+every version of a key, and continues after damage.
 
 A question is answered in windows: it ends after some entries, or some bytes, and names the place
 where the next one continues.  So a search in a large store shows what it has found so far.
@@ -37,7 +37,7 @@ _BYTEWISE: Final = "leveldb.BytewiseComparator"
 
 
 class Wanted(NamedTuple):
-    """Which entries a question is about."""
+    """The filter of a question about entries."""
 
     prefix: bytes = b""
     text: bytes = b""
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     by_file: bool = False
 
     def matches(self, one: _Version) -> bool:
-        """Whether this entry is wanted."""
+        """True if this entry is wanted."""
         if not one.key.startswith(self.prefix):
             return False
         wanted = self.text.lower()
@@ -64,7 +64,7 @@ class _Version(NamedTuple):
     file: str = ""
     sequence: int = 0
     place: str = ""
-    """Where a question continues that begins with this entry."""
+    """The position from which a question continues that begins with this entry."""
     fault: str = ""
 
 
@@ -94,7 +94,7 @@ def entries(source: Source, wanted: Wanted, place: str = "") -> Plain:
 def lines(source: Source, wanted: Wanted, place: str = "") -> Plain:
     """The same as JSON lines, for a file: as ``lsmkv export`` writes them, and ``import`` reads.
 
-    File by file, each has its file and sequence too, and deletions have no value.
+    File by file, each also has its file and sequence, and deletions have no value.
     """
     found, looked_at, rest, how = _window(source, wanted, place, _MOST_LINES)
     written = b"".join(_line(one, how.by_file) for one in found)
@@ -112,7 +112,7 @@ def _opened(source: Source) -> lsmkv.DB | None:
 def _window(
     source: Source, wanted: Wanted, place: str, most: int
 ) -> tuple[list[_Version], int, str | None, Wanted]:
-    """The wanted entries from a place on, how many were read, and the next place."""
+    """The wanted entries from a place on, the number of entries read, and the next place."""
     if not wanted.by_file:
         try:
             source.db()

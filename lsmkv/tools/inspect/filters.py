@@ -96,7 +96,7 @@ def probe(source: Source, name: str, key: bytes, n: int = 0, block: int | None =
 
 
 def filter_summary(source: Source, name: str) -> Plain:
-    """The names of a table's filters, and any damage in them, in words.
+    """The names of a table's filters, and descriptions of any damage in them.
 
     A table that no longer exists has none.  Cost: the table's filters.
     """
@@ -140,7 +140,7 @@ def _place(
     n: int,
     block: int | None,
 ) -> int:
-    """Where the filter of a number is among them."""
+    """Return the index of the filter with this number."""
     for at, one in enumerate(filters):
         if one.number == n and block in (None, one.block):
             return at
@@ -164,7 +164,7 @@ def _name_of(filters: list[Filter], at: int) -> Plain | None:
 
 
 def _form(chosen: Filter) -> Plain:
-    """What a filter consists of: bits and probes, or slots; nothing for a custom policy."""
+    """Describe a filter's structure: bits and probes, or slots; nothing for a custom policy."""
     data = chosen.data
     form: Plain = dict.fromkeys(("bits", "probes", "ones", "fuse", "rate"))
     form["hex"] = ""
@@ -248,7 +248,7 @@ def _shown_key(source: Source, chosen: Filter, key: bytes) -> Plain:
 
 
 def _members(table: Table, chosen: Filter) -> Iterator[bytes] | None:
-    """What a filter was made from: user keys, or their prefixes.
+    """Return the keys from which a filter was made: user keys, or their prefixes.
 
     None for a custom extractor: only its program can find the prefixes.
     """

@@ -1,4 +1,4 @@
-"""Decides whose requests the server answers: every request passes these checks first.
+"""Checks that every request passes before the server answers it.
 
 A page of another site must not reach anything: neither through a name that it resolves to this
 machine (the ``Host`` header shows that), nor through a form or a script (``Origin`` shows that),
@@ -52,7 +52,7 @@ _HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host to bind is only reachable from this machine.
+    """True if a host to bind is only reachable from this machine.
 
     >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
     [True, True, True, False, False]
@@ -149,7 +149,7 @@ def moved_to(url: str) -> str:
 
 
 def _is_own(headers: Headers, host: str, method: str, path: str) -> bool:
-    """Whether a request comes from a page of this server, from the user, or from no browser."""
+    """True if a request comes from a page of this server, from the user, or from no browser."""
     origin = headers.get("origin")
     if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
         return False

@@ -88,7 +88,7 @@ class History:
         return len(self._tables)
 
     def summary(self) -> Plain:
-        """How many edits there are, and what was written up to some hundreds of them.
+        """Return the number of edits, and the total written at some hundreds of them.
 
         While the pass runs ``complete`` is false, and ``edits`` grows.
         """

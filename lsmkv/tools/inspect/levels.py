@@ -142,7 +142,7 @@ def listed_files(files: Iterable[tuple[int, TableFile]], source: Source) -> list
 
 
 def check_result(source: Source) -> Plain:
-    """The progress of the survey and its findings; ``older`` if the store has changed since."""
+    """The progress of the survey and its findings; ``older`` if the store has since changed."""
     check = source.check
     survey = check.survey
     found = [] if survey is None else [file for file in survey.files if file.severity > 0]
@@ -199,7 +199,7 @@ def _add_problems(listed: list[Listed], check: Check) -> None:
 
 
 def _effects(file: FileSurvey) -> list[str]:
-    """What the problems of a table mean for reads, without repetitions."""
+    """Return the effects of a table's problems on reads, without repetitions."""
     if not isinstance(file, TableSurvey):
         return []
     found = [surveyed_effect(one.reason, one.offset, file.size) for one in file.problems]

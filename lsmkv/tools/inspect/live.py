@@ -1,4 +1,4 @@
-"""What the owner of the store publishes: the figures of ``lsmkv top``, and their course over time.
+"""Figures that the owner of the store publishes: those of ``lsmkv top``, and their history.
 
 Each question reads the store, so nothing is read while no page asks.
 """
@@ -23,7 +23,7 @@ class Live:
         self._lock = threading.Lock()
 
     def look(self) -> Plain:
-        """What is published now, with the figures as text, and curves since the first call.
+        """Return the published figures as text, and curves since the first call.
 
         ``explanation`` says why there is nothing, and is None otherwise.
         """

@@ -30,7 +30,7 @@ def lookup(source: Source, key: bytes) -> Plain:
 
 
 def _saving(source: Source, explained: Explanation) -> str:
-    """What filters would save; empty if each table that was asked has one."""
+    """Describe the savings of filters; empty if each table that was asked has one."""
     bare = [table for table in explained.tables if table.block is not None and not table.filters]
     bare = [table for table in bare if table.asked]
     if not bare:
@@ -164,7 +164,7 @@ def _memtable_words(explained: Explanation, name: str) -> str:
 
 
 def answer_of(explained: Explanation) -> str:
-    """The answer of a Get in words."""
+    """Describe the answer of a Get."""
     if explained.chosen is None:
         return "not there"
     if explained.chosen.deleted:
@@ -175,7 +175,7 @@ def answer_of(explained: Explanation) -> str:
 
 
 def _outlook(explained: Explanation) -> str:
-    """What the Get read in total, and what it would have read without filters."""
+    """Describe the blocks that the Get read, and those that it would read without filters."""
     read, without = explained.blocks_searched, explained.blocks_without_filters
     if read == without:
         if not read:

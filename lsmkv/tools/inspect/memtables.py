@@ -44,7 +44,7 @@ def memtable(source: Source, first: int = 0, key: bytes | None = None) -> Plain:
 
 
 def memtable_facts(source: Source) -> Plain:
-    """The size of the memtables, their logs, and when they become a table; also in words.
+    """The size of the memtables, their logs, and when they become a table; also as a sentence.
 
     ``full_at`` comes from the writer, if it publishes its statistics; otherwise it is the default
     size of a memtable.  No file of the store states it.
@@ -68,7 +68,7 @@ def memtable_facts(source: Source) -> Plain:
 
 
 def _where(entries: int, logs: list[str], has_tables: bool, full_at: int, is_known: bool) -> str:
-    """Where the entries are that are not in a table."""
+    """Describe the place of the entries that are not in a table."""
     if not entries:
         return (
             "" if has_tables else "The store is empty: its log has no entry, and there is no table."

@@ -32,13 +32,13 @@ DEFAULT_GETS = 2000
 
 
 class Question(NamedTuple):
-    """What is to be replayed."""
+    """The parameters of a replay."""
 
     settings: str = DEFAULT_SETTINGS
     gets: int = DEFAULT_GETS
     seed: int = 1
     traced: bool = False
-    """Whether the Gets come from the trace, and not from a sample of the store's keys."""
+    """True if the Gets come from the trace; False if from a sample of the store's keys."""
 
 
 class _Ended(Exception):
@@ -55,7 +55,7 @@ class _State(NamedTuple):
     done: int = 0
     total: int = 0
     cut: str = ""
-    """What was left out, as a sentence."""
+    """A sentence on what was left out."""
     error: str = ""
     outcome: Plain | None = None
 

@@ -31,7 +31,7 @@ MOST_AT_ONCE = 500
 """Keys that one call of :meth:`Scratch.fill` puts."""
 _MOST_MOMENTS = 200
 _MOST_SHOWN = 120
-_WIDTH = 80  # characters of a key in words
+_WIDTH = 80  # characters of a key in a sentence
 _SETTLING = 2.0  # seconds
 _PATH = "scratch"
 
@@ -149,7 +149,7 @@ class Scratch:
         del self._moments[:-_MOST_MOMENTS]
 
     def _why(self, state: Plain, written: Plain) -> str:
-        """Why a flushed table is on a level other than 0; empty if there is none."""
+        """Explain why a flushed table is on a level other than 0; empty if there is none."""
         if not self._moments or written["compacted"] > self._moments[-1]["written"]["compacted"]:
             return ""
         known = {table["number"] for table in _tables(self._moments[-1])}

@@ -1,4 +1,4 @@
-"""What a filter would save where there is none: block reads, for some bytes.
+"""Savings of a filter where there is none: block reads, for some bytes.
 
 The figures are those of LevelDB's Bloom filter with the default of 10 bits a key.
 """
@@ -65,7 +65,7 @@ def saving_of_table(table: Table) -> Plain:
 
 
 def words_for_table(name: str, saving: Plain) -> str:
-    """What a filter of a table that has none would save."""
+    """Describe the savings of a filter for a table that has none."""
     share = f"{100 * (1 - saving['rate']):.1f} of 100 such reads"
     return (
         f"{name} has no filter: each Get of an absent key that reaches it is a wasted read of a"
@@ -75,7 +75,7 @@ def words_for_table(name: str, saving: Plain) -> str:
 
 
 def words_for_store(blocks: int, table_bytes: int, saving: Plain) -> str:
-    """What filters would save in a store whose newest table (``saving`` is about it) has none.
+    """Describe the savings of filters for a store whose newest table (see ``saving``) has none.
 
     An absent key in the range of all tables needs ``blocks`` data blocks; the tables have
     ``table_bytes``.
@@ -92,7 +92,7 @@ def words_for_store(blocks: int, table_bytes: int, saving: Plain) -> str:
 
 
 def words_for_get(searched: int, wasted: int, tables: int, entries: int) -> str:
-    """What filters would save in a Get that searched this many blocks.
+    """Describe the savings of filters for a Get that searched this many blocks.
 
     ``wasted`` of these blocks are in tables without a filter and do not have the key.  ``tables``
     without a filter were asked, with ``entries`` in total.

@@ -51,7 +51,7 @@ class _Stamp(NamedTuple):
 
 
 class _Ended(Exception):
-    """A survey is to end: somebody asked for that, or the source is being closed."""
+    """Ends a survey that was cancelled, or whose source is being closed."""
 
 
 class Check(NamedTuple):
@@ -63,22 +63,22 @@ class Check(NamedTuple):
     """Bytes."""
     survey: Survey | None
     error: str
-    """Why there is no survey; empty if there is one, or none was requested."""
+    """The reason for which there is no survey; empty if there is one, or none was requested."""
     change: int = 0
     """:attr:`Source.change` when it began."""
     time: float = 0.0
-    """When it ended: seconds since 1970."""
+    """The time at which it ended: seconds since 1970."""
 
 
 class Standing(NamedTuple):
-    """How a source relates to what is at its path now."""
+    """The relation of a source to the current content of its path."""
 
     change: int
     """Increases whenever the store is seen to have changed."""
     replaced: str
-    """What has happened to the store, in words; empty while it exists."""
+    """A description of the store's removal or replacement; empty while it exists."""
     another: bool
-    """Whether another store can be opened in its place."""
+    """True if another store can be opened in its place."""
 
 
 class Source:
@@ -128,7 +128,7 @@ class Source:
             return self._db
 
     def standing(self) -> Standing:
-        """Whether the store exists, and a number that shows whether it has changed.
+        """Return the state of the store, and a number that increases when it changes.
 
         Costs what :meth:`db` does.  Does not raise errors of the store.
         """
@@ -149,7 +149,7 @@ class Source:
             self._follow()
 
     def level_of(self, name: str) -> int | None:
-        """The level of a table; None if the store has none of this name any more, or cannot be
+        """The level of a table; None if the store no longer has one of this name, or cannot be
         opened.  O(tables)."""
         with contextlib.suppress(Error):
             for table in self.db().tables():
@@ -188,8 +188,8 @@ class Source:
             self.change += 1
 
     def _what_happened(self, error: DirectoryReplacedError) -> tuple[str, bool]:
-        """What happened to the store, in words, and whether another one is in its place."""
-        if not self.directory.replaced():  # the same directory, then
+        """Describe the store's removal; also return True if another one is in its place."""
+        if not self.directory.replaced():  # the directory is the same
             another = self.directory.exists(_CURRENT)
             made = ", and another was made in its directory" if another else ""
             return f"The store in {self.path} was destroyed{made}.", another
@@ -215,7 +215,7 @@ class Source:
     def _size(self, name: str) -> int:
         try:
             return self.directory.size(name)
-        except OSError:  # a writer has removed it meanwhile
+        except OSError:  # a writer has just removed it
             return -1
 
     # Files
@@ -323,8 +323,8 @@ class Source:
     def start_check(self, progress: Progress | None = None) -> None:
         """Begin a survey of every file in a thread, unless one is running.  O(size of the store).
 
-        Files that a writer removes meanwhile look like damage.  ``progress`` is called in that
-        thread.
+        Files that a writer removes during the survey look like damage.  ``progress`` is called in
+        that thread.
         """
         with self._lock:
             if self._check.running:
@@ -334,7 +334,7 @@ class Source:
             self._checker = Work(lambda: self._survey(progress), "lsmkv-check")
 
     def end_check(self) -> None:
-        """Let the survey that runs end at its next file, without a result."""
+        """End the running survey at its next file, without a result."""
         self._ending = True
 
     def finish_check(self) -> Check:
@@ -358,7 +358,7 @@ class Source:
             survey = survey_db(self._place, progress=report, env=self._env)
             error = ""
             if self.directory.replaced():
-                survey, error = None, "the directory was replaced meanwhile"
+                survey, error = None, "the directory was replaced during the check"
         except _Ended:
             error = "the check was ended"
         except Error as failure:

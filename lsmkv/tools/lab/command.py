@@ -44,7 +44,7 @@ def filter_lab(
     policy: str | None = option(
         None,
         "FILE[:NAME]",
-        "A Python file with a filter policy of your own, for settings such as own:10.",
+        "A Python file with a custom filter policy, for settings such as own:10.",
     ),
     gets: int = option(10_000, "N", "Keys to look up.", min=1),
     seed: int = option(1, "N", "Seed of the random choices."),
@@ -52,7 +52,7 @@ def filter_lab(
 ) -> None:
     """Replay Gets under other filter settings: blocks read, wasted reads, memory.
 
-    The keys are those of a trace or a file, or a sample of the store's own and as many near misses:
+    The keys are those of a trace or a file, or a sample of the store and as many near misses:
     keys with a letter changed, which are absent. Each setting's filters are rebuilt from the
     tables' keys and asked as the store would ask them, so the counts are exact, without a block
     cache. Nothing is written, and no lock is taken.
@@ -72,13 +72,13 @@ def filter_lab(
     if directory is None and keys is None:
         raise ValueError("name a store, or a file of keys with --keys")
     if trace is not None and (directory is None or keys is not None):
-        raise ValueError("--trace goes with a store, and not with --keys")
+        raise ValueError("--trace requires a store, and cannot be combined with --keys")
     own = None if policy is None else load_policy(policy)
     if own is not None and settings == DEFAULT_SETTINGS:
         settings = SETTINGS_WITH_OWN
     wanted = parse_settings(settings, own)
     if own is not None and all(one.kind != "own" for one in wanted):
-        raise ValueError("--policy goes with a setting such as own:10")
+        raise ValueError("--policy requires a setting such as own:10")
     with _store(directory, keys) as db:
         if directory is not None and keys is not None:
             with open_input(keys) as file:

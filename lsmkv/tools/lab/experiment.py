@@ -26,10 +26,10 @@ class Stage(Protocol):
     """A stage of the work, which receives its progress."""
 
     def advance(self, done: int, /) -> None:
-        """So much more is done."""
+        """Report additional progress."""
 
     def report(self, done: int, total: int, phase: str, /) -> None:
-        """So much is done, of so much."""
+        """Report the total progress."""
 
 
 Stages = Callable[[str, str], AbstractContextManager[Stage]]

@@ -22,7 +22,7 @@ _REPORT_EVERY = 10_000
 
 
 class Gets(NamedTuple):
-    """The keys to look up, and in words where they come from."""
+    """The keys to look up, and a description of their source."""
 
     keys: list[bytes]
     absent: list[bytes]
@@ -79,7 +79,7 @@ def sample(items: Iterable[T], most: int, rng: random.Random) -> list[T]:
     weight = 1.0
     while True:
         weight *= math.exp(math.log(1.0 - rng.random()) / most)
-        # The next one to be taken lies so many items further on.
+        # The distance to the next item that is taken.
         gap = math.log(1.0 - rng.random()) / math.log1p(-weight) if weight < 1.0 else 0.0
         skipped = int(min(gap, 1 << 60))
         found = next(itertools.islice(numbered, skipped, None), None)

@@ -37,9 +37,9 @@ class Heat(NamedTuple):
     """The wasted reads, table by table, in the order in which Gets ask them."""
 
     gets: int
-    """How many Gets there were."""
+    """The number of Gets."""
     scans: int
-    """How many scans of absent prefixes."""
+    """The number of scans of absent prefixes."""
     tables: list[TableHeat]
 
     def levels(self) -> list[LevelHeat]:

@@ -1,4 +1,4 @@
-"""What the lab finds out about a store, as plain data."""
+"""Findings of the lab about a store, as plain data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Outcome(NamedTuple):
 
     path: str
     source: str
-    """Where the keys come from, in words."""
+    """A description of the keys' source."""
     seed: int
     replay: Replay
     heat: Heat

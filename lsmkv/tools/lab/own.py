@@ -34,7 +34,7 @@ class OwnPolicy:
         self._ask = ask
 
     def create_filter(self, keys: Sequence[bytes], /) -> bytes:
-        """The filter, each of whose keys it has been asked for."""
+        """The filter; it has been asked for each of its keys."""
         made = _call(CREATE, self._create, list(keys))
         if not isinstance(made, bytes):
             raise PolicyError(f"your {CREATE} returned {type(made).__name__}, not bytes")
@@ -46,7 +46,7 @@ class OwnPolicy:
         return made
 
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        """What the custom code answers."""
+        """Return the custom code's answer."""
         return bool(_call(ASK, self._ask, key, filter_data))
 
 
@@ -58,7 +58,7 @@ def _call(name: str, function: Callable[..., Any], *arguments: object) -> Any:
 
 
 def load_policy(where: str) -> PolicyMaker:
-    """What makes the policy of so many bits a key, by the code that ``where`` names.
+    """Load a maker of filter policies from the code that ``where`` names.
 
     ``FILE.py`` has the functions ``create_filter(keys, bits_per_key)`` and ``key_may_match(key,
     filter_data)``, as lab 4 of the course has them.  ``FILE.py:NAME`` has a filter policy of this

@@ -1,4 +1,4 @@
-"""What ``lsmkv filter-lab`` prints: the verdict, the settings side by side, and the heat."""
+"""Output of ``lsmkv filter-lab``: the verdict, the settings side by side, and the heat."""
 
 from __future__ import annotations
 

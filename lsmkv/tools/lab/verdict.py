@@ -20,14 +20,14 @@ _LEAST_SAVED_PER_GET = 0.01
 
 
 class Verdict(NamedTuple):
-    """What pays."""
+    """The setting that pays."""
 
     setting: str | None
     """The setting chosen; None if nothing pays."""
     saved_reads: int
     """Wasted reads that it saves; if nothing pays, those that the best one would."""
     more_bytes: int
-    """Memory of its filters beyond that of the store's; 0 if nothing pays."""
+    """Memory of its filters beyond that of the store; 0 if nothing pays."""
     sentence: str
 
 
@@ -90,7 +90,7 @@ def _cheapest(saved: list[tuple[int, SettingReads]], most: int) -> tuple[int, Se
 def _beside_leveldb(
     saved: list[tuple[int, SettingReads]], stored: SettingReads, least: float
 ) -> tuple[str, SettingReads | None]:
-    """That LevelDB asks no such filters, and which setting is the best one for it: one that costs
+    """Say that LevelDB asks no such filters, and find the best setting for it: one that costs
     nothing, if it saves enough."""
     leveldb = "LevelDB reads such tables unfiltered"
     asked = [(number, one) for number, one in saved if parse_setting(one.setting).leveldb_asks]

@@ -13,7 +13,7 @@ PLACES = tuple(
     os.path.join(base, "build", "playground")
     for base in (os.curdir, os.path.dirname(os.path.dirname(os.path.abspath(lsmkv.__file__))))
 )
-"""Where the playground is looked for: below this directory, and in the checkout of this lsmkv."""
+"""Directories searched for the playground: this one, and the checkout of this lsmkv."""
 
 
 @guarded

@@ -69,7 +69,7 @@ class _Printed(io.TextIOBase):
         self._write = write
         self._left = LONGEST
         self._line = ""
-        """What is printed of a line that has not ended."""
+        """The printed part of a line that has not ended."""
         self.failures = 0
 
     def write(self, text: str) -> int:

@@ -28,7 +28,7 @@ class Dropped(Protocol):
 
     @property
     def modified(self) -> float:
-        """When it was last written: seconds since 1970."""
+        """The time of its last write: seconds since 1970."""
 
     def read(self, offset: int, length: int) -> bytes:
         """These bytes.  ``OSError`` if the browser does not give them."""
@@ -102,7 +102,7 @@ class DroppedDirectory(Directory):
         return list(self._files)
 
     def exists(self, name: str) -> bool:
-        """Whether there is a file of this name."""
+        """True if there is a file of this name."""
         return name in self._files
 
     def size(self, name: str) -> int:

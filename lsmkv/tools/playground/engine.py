@@ -31,7 +31,7 @@ View = Callable[[Plain, Callable[[Plain], object]], Plain]
 
 
 class Engine:
-    """What a page's worker talks to; the first question about the story makes its store.
+    """Answers a page's worker; the first question about the story makes its store.
 
     >>> Engine().answer("nothing", "{}")
     '{"refused": "there is no view \\'nothing\\'"}'
@@ -45,7 +45,7 @@ class Engine:
         self._console: Console | None = None
 
     def answer(self, view: str, query: str, report: Callable[[str], object] | None = None) -> str:
-        """The answer to a question, as JSON; ``{"refused": ...}``, in words, if it is wrong.
+        """The answer to a question, as JSON; ``{"refused": ...}``, with the reason, if it is wrong.
 
         ``inspect/`` and a view of the inspector's asks about the open folder; ``act/`` and an
         action does what the inspector's server does when the page posts it.  ``report`` takes what
@@ -108,7 +108,7 @@ class Engine:
         return json.dumps({"name": name, "files": len(found)})
 
     def folder(self) -> Api:
-        """What answers for the open folder.  ``ValueError`` if none is open."""
+        """Return the views of the open folder.  ``ValueError`` if none is open."""
         if self._folder is None:
             raise ValueError("no folder is open")
         return self._folder
@@ -186,4 +186,4 @@ VIEWS: dict[str, Callable[[Engine, Plain], Plain]] = {
     "story/suggest": lambda engine, query: engine.story().suggest(query),
     "story/lookups": lambda engine, query: engine.story().lookups(query),
 }
-"""What can be asked, by name."""
+"""The views, by name."""

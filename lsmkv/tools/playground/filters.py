@@ -56,10 +56,10 @@ def bloom(query: Plain) -> Plain:
 
 
 def passed(query: Plain) -> Plain:
-    """How many of :data:`ASKED` absent keys a filter lets pass.
+    """Return how many of :data:`ASKED` absent keys a filter lets pass.
 
     The filter is that of :func:`bloom`, or, with ``per_key``, the one that BloomFilterPolicy makes
-    of ``keys`` with so many bits per key.
+    of ``keys`` with that many bits per key.
     """
     keys = _keys(query)
     if "per_key" in query:
@@ -118,7 +118,7 @@ def others(query: Plain) -> Plain:
 
 
 def bloom_filter(keys: list[bytes], bits: int, probes: int) -> Filter:
-    """The filter that BloomFilterPolicy makes of keys, with so many bits and probes.
+    """The filter that BloomFilterPolicy makes of keys, with these numbers of bits and probes.
 
     The policy takes bits per key, so it gets as many as make up ``bits``.  ``ValueError`` if they
     are not whole bytes, or too few or too many.
@@ -143,7 +143,7 @@ def _probed(made: Filter, key: bytes) -> Plain:
 
 
 def _looked_up(made: Filter, key: bytes) -> Plain:
-    """What a lookup reads, as :func:`lsmkv.tools.inspect.filters.probe` has it."""
+    """Return the reads of a lookup in the form of :func:`lsmkv.tools.inspect.filters.probe`."""
     read = probed(made, key)
     assert read is not None
     return read | {"near": near(made, read["slots"])} if "slots" in read else read
@@ -187,7 +187,7 @@ def _keys(query: Plain) -> list[bytes]:
 
 
 def key_of(text: object, what: str = "a key") -> bytes:
-    """The key that a question has as a text; ``ValueError`` if it is none, or too long."""
+    """The key that a question has as a text; ``ValueError`` if it is not a text, or too long."""
     if not isinstance(text, str):
         raise ValueError(f"{what} must be a text")
     key = text.encode("utf-8", "surrogatepass")

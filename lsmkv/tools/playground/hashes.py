@@ -1,4 +1,4 @@
-"""Names and sequential keys in filters of one size: whose hash tells them apart."""
+"""Names and sequential keys in filters of one size: the hash that distinguishes them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Plain = dict[str, Any]
 
 FILTERS: Final = 25
 ASKED: Final = 40
-"""Absent keys that each filter is asked for."""
+"""Absent keys that are looked up in each filter."""
 PER_KEY: Final = 10
 KEYS: Final = 64
 """Keys of each filter, about as many as a block has.  Between 1% and 37% of absent sequential keys
 pass filters of 32 to 128 keys: their bits line up in some sizes and not in others."""
-_SHARE = 3  # one in so many numbers is a key
+_SHARE = 3  # one number in three is a key
 
 
 def hashes(_: Plain) -> Plain:
-    """Which absent keys pass filters of names, and of sequential keys with two kinds of hashes.
+    """Return the absent keys that pass filters of names and of sequential keys.
 
     ``kinds`` has for each the answers of :data:`FILTERS` filters for :data:`ASKED` absent keys, as
     a text of zeros and ones for each filter, in which 1 is a false positive.

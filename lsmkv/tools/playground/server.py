@@ -48,7 +48,7 @@ def application(directory: str) -> Starlette:
 def built(given: str | None, places: tuple[str, ...]) -> str:
     """The directory of the playground: the one that is given, or else the first that is built.
 
-    Raises ``NotBuiltError``, with words for what to do, if there is none.
+    Raises ``NotBuiltError``, with advice, if there is none.
     """
     for place in places if given is None else (given,):
         if os.path.isfile(os.path.join(place, FILES)):

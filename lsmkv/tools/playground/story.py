@@ -1,7 +1,7 @@
 """The story of the first page: a store of Unicode names, its Gets, and what filters save.
 
 The store is in memory, and flushes and compacts within the calls that write to it, so that the
-same calls always make the same files.  Every figure is one of the engine's: it comes from
+same calls always make the same files.  Every figure is the engine's: it comes from
 ``explain``, ``stats``, the info log, or a replay under other filters.
 """
 
@@ -24,7 +24,7 @@ Plain = dict[str, Any]
 """A JSON object."""
 
 NAMES: Final = 14_500
-"""Names in the store: so many that three tables lie on level 0 when all are written."""
+"""Names in the store: enough for three tables on level 0 once all are written."""
 MOST_AT_ONCE: Final = 2_000
 WRITE_BUFFER: Final = 64 << 10
 GETS: Final = 200
@@ -156,7 +156,7 @@ class Story:
         }
 
     def lookups(self, query: Plain) -> Plain:
-        """What :data:`GETS` lookups read without filters, and with filters of ``per_key`` bits.
+        """Count the reads of :data:`GETS` lookups without filters, and with ``per_key`` bits.
 
         ``present`` of the lookups are of names in the store, the rest are misspelt names.  Counted
         by a replay: the filters are made and asked as those of the store are.
@@ -185,7 +185,7 @@ class Story:
         }
 
     def looked_up(self, present: int) -> list[bytes]:
-        """The keys of :data:`GETS` lookups, of which so many are in the store."""
+        """The keys of :data:`GETS` lookups, of which ``present`` are in the store."""
         rng = random.Random(5)
         names = [key for key, _ in records()[: self._put]]
         gets = rng.choices(names, k=present) + self._misspeller(rng).absent_keys(GETS - present)

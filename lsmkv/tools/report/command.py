@@ -24,7 +24,7 @@ def report(
     key: list[str] | None = option(None, "KEY", "A key whose Get is shown; may be repeated."),
     is_hex: bool = flag("The keys are in hexadecimal.", "--hex"),
     force: bool = flag("Replace FILE if it exists.", "--force"),
-    as_json: bool = flag("The figures as JSON; goes with a FILE.", "--json"),
+    as_json: bool = flag("The figures as JSON; requires --output.", "--json"),
 ) -> None:
     """Write what 'inspect' shows of DIR into one HTML file, to keep or to send.
 
@@ -38,7 +38,7 @@ def report(
     --json: "path", "file", "bytes".
     """
     if as_json and output == "-":
-        raise ValueError("--json goes with --output FILE: stdout has the page")
+        raise ValueError("--json requires --output FILE, since stdout carries the page")
     keys = [from_argument(one, is_hex) for one in key or []]
     with open_output(output, force) as file:
         written = write_report(directory, file, keys)
@@ -55,7 +55,7 @@ def write_report(directory: str, file: Output, keys: list[bytes]) -> int:
 
 
 def gather(directory: str, keys: list[bytes]) -> list[Answer]:
-    """What the report of a store has, with the Gets of these keys."""
+    """Collect the views of a store for a report, with the Gets of these keys."""
     with (
         contextlib.closing(Api(directory)) as api,
         progress("Reading", "") as bar,

@@ -1,4 +1,4 @@
-"""What a report has of a store: the views' data, in windows, so that the file stays small.
+"""The content of a report: the views' data, in windows, so that the file stays small.
 
 All tables up to some thousands; the anatomy of the largest and the damaged ones, with the bytes of
 a few of their blocks and a filter of each; Gets of keys that are there and of keys near them that
@@ -25,10 +25,10 @@ from lsmkv.tools.report.page import Answer
 from lsmkv.tools.text import shown
 
 MOST_BYTES = 2_400_000
-"""Bytes of JSON in a report; its scripts and styles come to 0.4 MB beside them."""
+"""Bytes of JSON in a report; its scripts and styles add 0.4 MB."""
 MOST_TABLES = 3000
 _ANATOMIES = 10
-_BLOCKS = 1  # data blocks of each of these, beside the index and so on
+_BLOCKS = 1  # data blocks of each of these, besides the index and so on
 _WINDOWS = 5
 _GETS = 12
 _SEED = 1
@@ -41,7 +41,7 @@ class Content:
     """Gathers the answers; what no longer fits is left out, least important last."""
 
     def __init__(self, api: Api, keys: list[bytes]) -> None:
-        """``keys`` are Gets that the report shall have, before those that it chooses."""
+        """``keys`` are Gets to include before those that the report chooses."""
         self._api = api
         self._keys = keys
         self._size = 0
@@ -50,8 +50,8 @@ class Content:
     def gather(self, report: Callable[[str], None]) -> list[Answer]:
         """The answers.  ``report`` is called with what is read next.
 
-        A store that cannot be opened, or one of whose tables cannot, is surveyed: O(size of the
-        store) then.
+        A store that cannot be opened, or one of whose tables cannot, is surveyed, which costs
+        O(size of the store).
         """
         report("levels")
         levels = self._levels()
@@ -73,7 +73,7 @@ class Content:
             try:
                 answer = self._api.answer(view, query)
             except (NotThereError, Error, OSError):
-                return None  # gone, or too damaged: the levels tell of it
+                return None  # gone, or too damaged: the levels report it
         size = len(json.dumps(answer)) + 100
         if self.answers and self._size + size > MOST_BYTES:
             return None
@@ -97,7 +97,7 @@ class Content:
         return levels
 
     def _lacks_a_table(self, levels: Plain) -> bool:
-        """Whether a table cannot be opened; then a survey has begun.  Reads two blocks of each."""
+        """True if a table cannot be opened; this starts a survey.  Reads two blocks of each."""
         source = self._api.source
         for level in levels["levels"]:
             for table in level["tables"]:
@@ -139,7 +139,7 @@ class Content:
         found: list[bytes] = []
         for start in starts:
             steps = rng.randrange(_STRIDE)
-            with contextlib.suppress(CorruptionError):  # the levels tell of it
+            with contextlib.suppress(CorruptionError):  # the levels report it
                 found += _neighbors(db, start, steps)
         return found
 
@@ -175,7 +175,7 @@ class Content:
 
 
 def _neighbors(db: lsmkv.DB, start: bytes, steps: int) -> list[bytes]:
-    """The key so many steps after ``start``, and a near miss of it; [] if there is none."""
+    """The key ``steps`` after ``start``, and a near miss of it; [] if there is none."""
     with db.iterator(start=start, include_value=False, fill_cache=False) as keys:
         for key in itertools.islice(keys, steps, steps + 1):
             miss = key[:-1] + bytes(byte ^ 1 for byte in key[-1:])
@@ -184,7 +184,7 @@ def _neighbors(db: lsmkv.DB, start: bytes, steps: int) -> list[bytes]:
 
 
 def _chosen_parts(table: Plain) -> Iterator[int]:
-    """Where the parts begin whose content is in the report: some of each kind, and damaged ones."""
+    """Yield the offsets of the parts to include: some of each kind, and damaged ones."""
     seen: dict[str, int] = {}
     for part in table["parts"]:
         kind = part["kind"]

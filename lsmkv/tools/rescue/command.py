@@ -47,9 +47,9 @@ def rescue(
     """Find the stores in PATH, make a sound one of each that is damaged, and say what to do next.
 
     PATH is only read. What is found there is copied, and every way to make a sound store is tried
-    on the copy. The best one goes into the new directory NEW, under its path below PATH. What is
-    printed says whose each store is, what each way keeps, which is best and why, how the result
-    goes back into its place, and what not to do until then.
+    on the copy. The best one goes into the new directory NEW, under its path below PATH. The output
+    names the owner of each store, what each way keeps, which is best and why, and how to put the
+    result back. It also warns of what not to do before that.
 
     The ways: by-level keeps what is proved to be the newest; keep-stale also keeps entries that
     what is lost may have replaced; by-sequence merges all tables and logs that are there, so old

@@ -220,7 +220,7 @@ def unpack(found: Found, target: str, report: Callable[[int, int], None]) -> lis
 
 
 def _is_stores(below: tuple[str, ...]) -> bool:
-    """Whether this is the path of a file of a store, in its directory."""
+    """True for the path of a file of a store, in its directory."""
     if len(below) == 2 and below[0] == LOST:
         below = below[1:]
     return len(below) == 1 and parse_name(below[0]) is not None

@@ -1,4 +1,4 @@
-"""Whose a store is: by the names of its directory and of those around it, or by its keys.
+"""The owner of a store: by the names of its directory and of those around it, or by its keys.
 
 =====================================  ============================================================
 ``Local Storage/leveldb`` and others   Chromium, what is built on it, or an Electron app
@@ -66,9 +66,9 @@ class Owner(NamedTuple):
     program: str
     """Its name, in a sentence; "its program" if it is unknown."""
     words: str
-    """What the store is."""
+    """A description of the store."""
     danger: str = WRITES
-    """What happens if the program is started while the store is damaged."""
+    """The consequence of starting the program while the store is damaged."""
     comparator: str | None = None
     """The order that such stores have, if it is not the bytewise one."""
 

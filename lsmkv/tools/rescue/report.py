@@ -1,4 +1,4 @@
-"""What ``lsmkv rescue`` prints: the stores, what each way keeps, and how to put the result back."""
+"""Output of ``lsmkv rescue``: the stores, what each way keeps, and how to put the result back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Outcome:
     owner: Owner
     rescue: Rescue | None = None
     problem: str = ""
-    """Why nothing was made of it, if it is not sound."""
+    """The reason for which nothing was made of it, if it is not sound."""
     made: str | None = None
     """The path of the sound store."""
     remarks: list[str] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Printer:
         self._width = min(columns, _WIDEST)
 
     def write(self, outcome: Outcome) -> None:
-        """Print one store: whose it is, what each way keeps, and which to take."""
+        """Print one store: its owner, what each way keeps, and which to take."""
         found = outcome.found
         inner = f": {found.inner or 'its top'}" if found.archive is not None else ""
         write_line(printable(f"{found.path}{inner}"))
@@ -90,21 +90,21 @@ class Printer:
         write_line("")
 
     def write_next(self, outcomes: list[Outcome]) -> None:
-        """Print how what was made goes back into its place, and what not to do until then."""
+        """Print how to put the results back, and what not to do before that."""
         made = [outcome for outcome in outcomes if outcome.made is not None]
         if not made:
             return
         owners = list({outcome.owner.program: outcome.owner for outcome in made}.values())
         names = [owner.program for owner in owners]
         closed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-        write_line("How it goes back into its place")
+        write_line("How to put the result back")
         self._paragraph(f"1. Close {closed}, and leave it closed until all is done.", 2)
         self._paragraph("2. Move what is damaged aside, and copy what is sound into its place:", 2)
         for pieces in commands(made):
             self._command(pieces, 5)
         self._paragraph("3. Keep what is damaged until you have seen that nothing is missing.", 2)
         write_line("")
-        write_line("What not to do meanwhile")
+        write_line("What not to do before that")
         for owner in owners:
             self._paragraph(f"- Do not start {owner.program}: {owner.danger}.", 2)
         self._paragraph(
@@ -161,7 +161,7 @@ def _row(way: Way) -> tuple[str, str, str, str, str]:
 
 
 def _advice(rescue: Rescue) -> Iterator[str]:
-    """Three sentences: what to take, what it does not have, what another way has."""
+    """Three sentences: what to take, what it lacks, what another way has."""
     best = None if rescue.recommended is None else rescue.way(rescue.recommended)
     if best is None:
         yield "No way makes a sound store of it. Keep the folder: a later version may read more."
@@ -212,7 +212,7 @@ def commands(outcomes: list[Outcome]) -> list[list[str]]:
 
 
 def free_name(path: str) -> str:
-    """A path that does not exist: this one, or with a number behind it."""
+    """A path that does not exist: this one, or with a number appended."""
     number, free = 1, path
     while os.path.lexists(free):
         number += 1

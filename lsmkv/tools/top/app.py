@@ -43,7 +43,7 @@ class PanelView(Widget):
 
 
 class Help(ModalScreen[None]):
-    """What the figures mean, over the rest of the screen."""
+    """The meaning of the figures, over the rest of the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,q", "dismiss", "Close"),
@@ -104,7 +104,7 @@ class TopApp(App[None]):
         self.watch_store = watch
         self.paused = False
         self.theme = _DARK
-        # Kept, since a look may come while the help is on top, or when the screen is gone already.
+        # Kept, since a look may occur while the help is on top, or when the screen is gone already.
         self._state_line = Static(id="state")
         self._nothing = Static(id="nothing")
         self._all = Container(id="all")
@@ -169,7 +169,7 @@ class TopApp(App[None]):
             panel.refresh()
 
     def _state(self) -> Content:
-        """The first line: which store, whose, and since when."""
+        """The first line: the store, its owner, and the time since it was opened."""
         watch = self.watch_store
         published = watch.published
         parts: list[tuple[str, str]] = [(printable(watch.path), "bold")]
@@ -190,7 +190,7 @@ class TopApp(App[None]):
         self.exit(return_code=INTERRUPTED)
 
     def action_pause(self) -> None:
-        """Stop looking, or go on."""
+        """Stop looking, or continue."""
         self.paused = not self.paused
         self.look()
         self.draw()

@@ -31,9 +31,9 @@ def top(
     owner that publishes, the screen says so and waits for one. Keys: q quits, p pauses, d changes
     dark and light, ? explains the figures. Nothing is written, and no lock is taken.
 
-    JSON: "path", "pid" (null if nobody has the store open, 0 if it is unknown who), "publishes",
-    and "published": counters as 'stats --json' has them, and latencies in nanoseconds. The exit
-    status is 1 if nothing is published.
+    JSON: "path", "pid" (null if no process has the store open, 0 if the process is unknown),
+    "publishes", and "published": counters as 'stats --json' has them, and latencies in nanoseconds.
+    The exit status is 1 if nothing is published.
     """
     with open_database_directory(LocalEnv(), directory, False) as opened:
         if as_json:
@@ -48,7 +48,7 @@ def top(
             from lsmkv.tools.top.app import TopApp  # noqa: PLC0415 - a second, for one command
         except ImportError as error:
             raise ValueError(
-                f"top needs the extra 'tools', which brings textual: {error}"
+                f"top needs the extra 'tools', which includes textual: {error}"
             ) from None
         app = TopApp(Watch(opened))
         app.run()

@@ -21,8 +21,8 @@ def bar(share: float, width: int) -> str:
 def chart(values: Sequence[float], width: int, height: int) -> list[str]:
     """The newest values as columns, the last one at the right, from 0 up to the largest.
 
-    ``height`` lines from the top down.  What is not 0 is seen, however small it is.  A chart of one
-    line leaves an eighth free, so that charts in lines below each other do not touch.
+    ``height`` lines from the top down.  Every value above 0 is visible, however small it is.  A
+    chart of one line leaves an eighth free, so that charts in lines below each other do not touch.
 
     >>> chart([0, 1, 2, 4], 5, 1)
     ['  ▂▄▇']

@@ -1,4 +1,4 @@
-"""What a live store is doing, as figures and words that say the same wherever they are drawn.
+"""Activity of a live store, as figures and words that are the same wherever they are drawn.
 
 ``lsmkv top`` draws them in the terminal (``panels.py``, ``guide.py``), and the page of ``lsmkv
 inspect`` in the browser.  Every function takes a watch; where nothing is published it returns [].
@@ -32,7 +32,7 @@ class Figure(NamedTuple):
     text: str
     tone: Tone = ""
     short: str = ""
-    """What stands for the text where there is less room; empty for the text itself."""
+    """A shorter text where there is less room; empty for the text itself."""
 
 
 class OperationFigures(NamedTuple):
@@ -40,17 +40,17 @@ class OperationFigures(NamedTuple):
 
     name: str
     seen: bool
-    """Whether there were any of late."""
+    """True if there were any recently."""
     each_second: str
     percentiles: tuple[str, ...]
-    """How long they took, by :data:`PERCENTILES`."""
+    """Their latencies, by :data:`PERCENTILES`."""
 
 
 class CompactionFigures(NamedTuple):
     """A compaction under way."""
 
     share: float
-    """How much of its inputs is read."""
+    """The fraction of its inputs that is read."""
     levels: str
     tables: str
 
@@ -67,7 +67,7 @@ class LevelFigures(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Why nothing is shown of a store, and how that changes."""
+    """The reason for which nothing is shown of a store, and a way to change that."""
 
     heading: str
     text: str
@@ -76,7 +76,7 @@ class Explanation(NamedTuple):
 
 
 def operations(watch: Watch) -> list[OperationFigures]:
-    """Each kind of operation: how many a second, and how long they take."""
+    """Each kind of operation: its rate, and its latencies."""
     last, recent = watch.last, watch.recent
     if last is None or recent is None:
         return []
@@ -91,7 +91,7 @@ def operations(watch: Watch) -> list[OperationFigures]:
 
 
 def caches(watch: Watch) -> list[Figure]:
-    """Where Gets were answered, and where blocks were found."""
+    """The sources of Gets' answers, and the hit rates of the caches."""
     recent, published = watch.recent, watch.published
     if recent is None or published is None:
         return []
@@ -108,7 +108,7 @@ def caches(watch: Watch) -> list[Figure]:
 
 
 def filters(watch: Watch) -> list[Figure]:
-    """What filters were asked, and what that saved."""
+    """The filters asked, and the block reads that they saved."""
     recent = watch.recent
     if recent is None:
         return []
@@ -140,7 +140,7 @@ def writes(watch: Watch) -> list[Figure]:
 
 
 def background(watch: Watch) -> list[Figure]:
-    """What flushes are about, and what writers wait for."""
+    """The state of flushes, and the waits of writers."""
     recent, published = watch.recent, watch.published
     if recent is None or published is None:
         return []
@@ -174,7 +174,7 @@ def compaction(published: Published) -> CompactionFigures | None:
 
 
 def no_compaction(published: Published) -> str:
-    """What is said where no compaction is under way."""
+    """The text for a store without a running compaction."""
     done = published.stats.compactions
     return f"none now, {done:,} before" if done else "none"
 
@@ -205,9 +205,9 @@ class ProcessFigures(NamedTuple):
     role: str
     gets: str
     writes: str
-    """How many of each a second."""
+    """Writes per second."""
     percentiles: tuple[str, ...]
-    """How long its writes took, by :data:`PERCENTILES`."""
+    """The latencies of its writes, by :data:`PERCENTILES`."""
     without_owner: str
     """The longest time that it was without an owner, before it had this one."""
 
@@ -235,7 +235,7 @@ def processes(watch: Watch) -> list[ProcessFigures]:
 
 
 class LeaseFigures(NamedTuple):
-    """A lease with a name: a lock of a cache, say."""
+    """A named lease, for example a lock of a cache."""
 
     name: str
     holders: str
@@ -264,7 +264,7 @@ def totals(watch: Watch) -> list[float]:
 
 
 def explanation(watch: Watch) -> Explanation:
-    """Why nothing is shown of a store, and how that changes."""
+    """Explain why nothing is shown of a store, and how to change that."""
     owner = watch.owner
     if watch.error is not None:
         return Explanation("What is published cannot be read", printable(str(watch.error)), "")
@@ -286,7 +286,7 @@ def explanation(watch: Watch) -> Explanation:
 
 
 def rate(number: float) -> str:
-    """So many a second: of what there is less than ten, a tenth counts.
+    """Format a rate per second; below ten with one decimal.
 
     >>> rate(0), rate(1234.5), rate(0.25)
     ('0', '1,234', '0.2')

@@ -1,4 +1,4 @@
-"""What ``lsmkv top`` says in words: what its figures mean, and why there are none."""
+"""Texts of ``lsmkv top``: the meaning of its figures, and the reason for which there are none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lsmkv.tools.top.watch import Watch
 HELP: tuple[tuple[str, str], ...] = (
     (
         "Operations",
-        "How many of each kind the last second had, and how long those of the last 10 seconds took:"
+        "The number of each kind in the last second, and the latencies of the last 10 seconds:"
         " half of them at most p50, 99 of 100 at most p99 (to 3.2%). A write is a batch of several"
         " operations; a seek is the first step of an iterator.",
     ),
@@ -23,7 +23,7 @@ HELP: tuple[tuple[str, str], ...] = (
     (
         "Leases with names",
         "Locks, transactions and memoize(lock=True) of a cache: the process ids of those who hold"
-        " each and of those who wait. An owner does not know who holds what an earlier one has"
+        " each and of those who wait. An owner does not know the holders of what an earlier one has"
         " granted: ?.",
     ),
     (
@@ -46,13 +46,13 @@ HELP: tuple[tuple[str, str], ...] = (
         "Stalls: writers waited for a flush or a compaction. Slowdowns: writes that slept for up"
         " to a millisecond, for level 0 to thin out.",
     ),
-    ("Keys", "q quits, p pauses and goes on, d changes dark and light, ? shows this."),
+    ("Keys", "q quits, p pauses and continues, d changes dark and light, ? shows this."),
 )
 """Headings, and what is below each."""
 
 
 def explanation(watch: Watch) -> Content:
-    """Why nothing is shown of a store, and how that changes."""
+    """Explain why nothing is shown of a store, and how to change that."""
     explained = figures.explanation(watch)
     if not explained.call:
         return Content.assemble((f"{explained.heading}\n\n", "bold $text-error"), explained.text)

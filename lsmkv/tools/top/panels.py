@@ -19,7 +19,7 @@ from lsmkv.tools.top.figures import PERCENTILES, Figure
 from lsmkv.tools.top.watch import Watch
 
 Panel = Callable[[Watch, int, int], Content]
-"""Draws in so many columns and lines."""
+"""Draws in a number of columns and lines."""
 
 GOOD, BAD, DIM, HEAD, LINE = "$text-success", "$text-error bold", "dim", "bold", "$accent"
 
@@ -27,7 +27,7 @@ _STYLES: dict[figures.Tone, str] = {"": "", "good": GOOD, "bad": BAD}
 
 
 def operations(watch: Watch, width: int, height: int) -> Content:
-    """Each kind of operation: how many a second, how long they take, and how that went."""
+    """Each kind of operation: its rate, its latencies, and their course."""
     found = figures.operations(watch)
     if not found:
         return Content("")
@@ -52,7 +52,7 @@ def operations(watch: Watch, width: int, height: int) -> Content:
 
 
 def _fitting_percentiles(width: int) -> list[int]:
-    """Those that fit into so many columns: the middle goes last, as it says most."""
+    """Those that fit into this many columns: the middle is dropped last, as it says most."""
     shown = list(PERCENTILES)
     for least in (90, 100, 99):
         if 8 * len(shown) > width:
@@ -81,7 +81,7 @@ def processes(watch: Watch, width: int, height: int) -> Content:
 
 
 def leases(watch: Watch, width: int, height: int) -> Content:
-    """Leases with names, who holds them and who waits, as many as there is room for."""
+    """Named leases, their holders and waiters, as many as there is room for."""
     found = figures.leases(watch)
     pids = min(20, max(3, (width - 2) // 3))
     name = max(3, width - 2 * pids - 2)
@@ -106,12 +106,12 @@ def _cut(text: str, width: int) -> str:
 
 
 def caches(watch: Watch, width: int, height: int) -> Content:
-    """Where Gets were answered, and where blocks were found."""
+    """The sources of Gets' answers, and the hit rates of the caches."""
     return _pairs(width, figures.caches(watch))
 
 
 def filters(watch: Watch, width: int, height: int) -> Content:
-    """What filters were asked, and what that saved."""
+    """The filters asked, and the block reads that they saved."""
     return _pairs(width, figures.filters(watch))
 
 
@@ -121,7 +121,7 @@ def writes(watch: Watch, width: int, height: int) -> Content:
 
 
 def background(watch: Watch, width: int, height: int) -> Content:
-    """Compaction and flush under way, and what writers wait for."""
+    """Compaction and flush under way, and the waits of writers."""
     published = watch.published
     if published is None:
         return Content("")

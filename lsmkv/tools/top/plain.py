@@ -1,4 +1,4 @@
-"""What is known of a live store as plain data, for JSON."""
+"""The figures of a live store as plain data, for JSON."""
 
 from __future__ import annotations
 

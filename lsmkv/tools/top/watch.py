@@ -1,4 +1,4 @@
-"""Watches a live store: reads what its owner publishes, and keeps how it went over time.
+"""Watches a live store: reads its owner's publications, and keeps their course over time.
 
 The screen of ``lsmkv top`` asks :class:`Watch` for its figures.  Nothing here draws or prints.
 """
@@ -28,18 +28,18 @@ _POINTS = 600
 
 
 class Window(NamedTuple):
-    """What happened in a span of time."""
+    """The activity in a span of time."""
 
     seconds: float
     stats: Stats
-    """Counters of the span; what says how things stand is as at its end."""
+    """Counters of the span; figures of a state are as at its end."""
     latencies: dict[str, Histogram]
     """The latencies of each kind of operation."""
     processes: tuple[ProcessFigures, ...] = ()
-    """What each process of a shared store has done."""
+    """The work of each process of a shared store."""
 
     def rate(self, number: float) -> float:
-        """So many, a second."""
+        """This number, per second."""
         return number / self.seconds
 
     def operations(self, operation: str) -> int:
@@ -59,15 +59,14 @@ class Watch:
         self.owner = Owner(None, None)
         """At the last look."""
         self.error: Error | None = None
-        """Why the last look failed, if it did."""
+        """The error of the last look, if it failed."""
         self.last: Window | None = None
         """From the publication before to the newest, or from the opening of the store to the first
         one seen; None if nothing is published."""
         self.recent: Window | None = None
         """The last ten seconds."""
         self.times: deque[float] = deque(maxlen=_POINTS)
-        """When the publications were made that rates and percentiles lead to: seconds since
-        1970."""
+        """The times of the publications to which rates and percentiles lead: seconds since 1970."""
         self.rates: dict[str, deque[float]] = {}
         """Operations a second, of each kind, from publication to publication."""
         self.p99: deque[float] = deque(maxlen=_POINTS)
@@ -76,12 +75,12 @@ class Watch:
 
     @property
     def published(self) -> Published | None:
-        """What the live owner has published last; None if there is no such owner."""
+        """The last publication of the live owner; None if there is no such owner."""
         return self._seen[-1] if self._seen else None
 
     @property
     def silent_seconds(self) -> float:
-        """For how long the owner has published nothing; 0.0 if it does so regularly."""
+        """The time for which the owner has published nothing; 0.0 if it publishes regularly."""
         published = self.published
         if published is None:
             return 0.0
@@ -145,7 +144,7 @@ class Watch:
 
 
 def between(before: Published, after: Published) -> Window:
-    """What happened from one publication to a later one of the same owner."""
+    """The activity from one publication to a later one of the same owner."""
     latencies = {
         operation: after.latencies.get(operation, Histogram())
         - before.latencies.get(operation, Histogram())
@@ -167,7 +166,7 @@ def nothing_yet(one: ProcessFigures) -> ProcessFigures:
 
 
 def _less(after: ProcessFigures, before: ProcessFigures) -> ProcessFigures:
-    """What a process has done since; it may be another one with its number."""
+    """The work of a process since; it may be another one with its number."""
     return after._replace(
         counters={
             name: max(0, number - before.counters.get(name, 0))

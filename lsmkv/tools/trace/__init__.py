@@ -1,1 +1,1 @@
-"""``lsmkv trace``: what a store was asked for, operation by operation or in sum."""
+"""``lsmkv trace``: the operations on a store, one by one or in sum."""

@@ -37,11 +37,11 @@ def trace(
         "In sum: operations by kind, hit rates, latencies, frequent keys.", "--summary"
     ),
     limit: int | None = option(None, "N", "At most the first N operations.", min=0),
-    keys: int = option(10, "N", "So many frequent keys in the summary.", min=0),
+    keys: int = option(10, "N", "The number of frequent keys in the summary.", min=0),
     is_hex: HexKeys = False,
     as_json: Json = False,
 ) -> None:
-    """Print the operations that a store was asked for, with their keys and times.
+    """Print the operations on a store, with their keys and times.
 
     DB(..., trace=PATH) records them, and may still be doing so. Of each operation: the second at
     which it began, how long it took, the size of the value found or written (- for none), and the

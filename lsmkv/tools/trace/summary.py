@@ -22,7 +22,7 @@ _LOOKING = ("get", "seek")
 
 
 class OperationKind:
-    """What is known of all operations of one kind."""
+    """Totals of all operations of one kind."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -34,7 +34,7 @@ class OperationKind:
         self.latencies = Histogram()
 
     def add(self, record: lsmkv.TraceRecord) -> None:
-        """One more."""
+        """Count an operation."""
         self.records += 1
         self.operations += record.operations
         self.found += record.found
@@ -58,7 +58,7 @@ class FrequentKeys:
         self.missed = 0
 
     def add(self, key: bytes) -> None:
-        """One more.  O(1) amortized."""
+        """Count a key.  O(1) amortized."""
         counts = self._counts
         if key not in counts:
             self._bytes += len(key)
@@ -86,7 +86,7 @@ class Summary:
         self._last = 0
 
     def add(self, record: lsmkv.TraceRecord) -> None:
-        """One more operation."""
+        """Add an operation."""
         self._kinds[record.operation].add(record)
         if record.key or record.operation != "seek":  # else it begins at an end of the store
             self._keys.add(record.key)
@@ -98,7 +98,7 @@ class Summary:
         return sum(kind.records for kind in self._kinds.values())
 
     def lines(self, keys: int, is_hex: bool, width: int) -> Iterator[str]:
-        """The summary as text for ``width`` columns, with so many frequent keys."""
+        """The summary as text for ``width`` columns, with this many frequent keys."""
         seconds = self._last / 1_000_000
         yield f"{count(self.records, 'operation')} in {seconds:,.1f} s{self._pace(seconds)}"
         if self._sample > 1:

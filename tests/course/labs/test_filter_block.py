@@ -299,7 +299,7 @@ MISTAKES: Planted = {
         ("deletions left out", key_lost_when_deleted, "LevelDB's 1,9"),
     ],
     ("key_may_match", "in the real engine"): [
-        ("a reader that says yes", right_where_it_is_easy, "and the engine does so for"),
+        ("a reader that says yes", right_where_it_is_easy, "and the engine for"),
     ],
 }
 

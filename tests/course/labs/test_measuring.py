@@ -185,7 +185,7 @@ MISTAKES: Planted = {
         (
             "one after the other",
             lambda names, rounds: sorted(list(names) * rounds),
-            "Let them take turns",
+            "Alternate them",
         ),
         (
             "turned at once",
@@ -252,7 +252,7 @@ MISTAKES: Planted = {
         ),
     ],
     ("predict", PREDICTION): [
-        ("no read of its own", lambda tables, rate: tables * rate, "is read, too: one more"),
+        ("no read of its own", lambda tables, rate: tables * rate, "is also read: one more"),
         ("its own read rated", lambda tables, rate: (tables + 1) * rate, "never says no"),
         ("nearly right", nearly_right, "must be 2, but your code returned 2.00000001."),
     ],
@@ -274,7 +274,7 @@ MISTAKES: Planted = {
             lambda tables, rate: tables * rate,
             (
                 "must be 1.22423, but your code returned 0.224227. The block that holds the key"
-                " is read"
+                " is also read"
             ),
         ),
     ],

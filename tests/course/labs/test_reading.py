@@ -235,7 +235,7 @@ MISTAKES: Planted = {
             in_the_first_thousand,
             "in a level of 5,000 tables must find table 1205 for b'11950c', but your code returned",
         ),
-        ("a gap of a large level", in_a_gap, "It lies before the first table, between two tables"),
+        ("a gap of a large level", in_a_gap, "It is before the first table, between two tables"),
         ("a list of ends", by_a_list_of_ends, "Making a list of all their ends"),
     ],
     ("tables_to_ask", "the tables to ask"): [
@@ -273,7 +273,7 @@ MISTAKES: Planted = {
         (
             "the filter asked for an internal key",
             getting(asking_with_a_tag),
-            "Is each filter asked for the key as it is",
+            "Is each filter asked with the key as it is",
         ),
     ],
     ("get", "in the real engine"): [

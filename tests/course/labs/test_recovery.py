@@ -362,7 +362,7 @@ MISTAKES: Planted = {
         (
             "the previous log",
             obsolete_by(lambda number, kind, tables, log: kind is FileType.LOG and number < log),
-            "The previous log is needed",
+            "The previous log is also needed",
         ),
         (
             "log 0",

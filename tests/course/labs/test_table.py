@@ -317,7 +317,7 @@ MISTAKES: Planted = {
         (
             "blocks too large",
             lambda entries, block_size: built(list(entries), block_size + 25),
-            "A data block ends with the entry that brings its size estimate to block_size",
+            "A data block ends with the entry that raises its size estimate to block_size",
         ),
         ("handles turned", handles_turned, "footer: handle of the metaindex"),
     ],

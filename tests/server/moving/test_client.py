@@ -55,7 +55,7 @@ def test_urls(url: str, address: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("http://host", "not the URL of a Redis"),
+        ("http://host", "not a Redis URL"),
         ("redis://host:x", "the port of"),
         ("redis://host/x", "the database of"),
     ],

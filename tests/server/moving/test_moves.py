@@ -92,7 +92,7 @@ def test_an_interrupted_import_goes_on(source: redis.Redis, tmp_path: Path, afte
     interrupt(store, url_of(source), after)
     notices: list[str] = []
     moved = import_redis(store, url_of(source), notice=notices.append)
-    goes_on = "an earlier import was interrupted: this one goes on from there"
+    goes_on = "an earlier import was interrupted: this one continues from there"
     assert notices == ([goes_on] if after > 500 else [])
     assert moved.keys <= 1801 - (after - 1) // 500 * 500
     found = commands_in(store)
@@ -139,7 +139,7 @@ def test_failures_say_why(
 ) -> None:
     store = str(tmp_path / "store")
     words = ("--from", "redis", "--create")
-    fails(lsm("import", store, "http://host", *words), "not the URL of a Redis")
+    fails(lsm("import", store, "http://host", *words), "not a Redis URL")
     fails(lsm("import", store, "redis://127.0.0.1:1", *words), "redis://127.0.0.1:1: ")
     assert not (tmp_path / "store").exists()
     options = ("--from", "redis", "--format", "raw")

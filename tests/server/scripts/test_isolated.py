@@ -308,7 +308,7 @@ def test_another_process_runs_the_next_script(client: Client, event: str) -> Non
 def test_what_does_not_fit_into_its_process(client: Client) -> None:
     client("CONFIG SET script-max-memory 1mb")
     reply = client("EVAL", b"return #ARGV[1]", b"0", b"x" * 300_000_000)
-    assert reply.startswith("ERR The script has ended its process (it had not enough memory).")
+    assert reply.startswith("ERR The script has ended its process (it ran out of memory).")
     assert client("EVAL", "return 1", "0") == 1
 
 

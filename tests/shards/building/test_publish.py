@@ -148,7 +148,7 @@ def test_a_version_that_came_in_between_is_a_conflict(objects: DictObjects) -> N
     put_version(objects, 2)
     objects.before = at_version_put(lambda: put_version(objects, 3) and None)
     draft = make_draft(objects, "b")
-    with pytest.raises(lsmkv.ConflictError, match="version 3 was published meanwhile"):
+    with pytest.raises(lsmkv.ConflictError, match="version 3 was published by another publisher"):
         publish(objects, draft, after=2)
     assert list_versions(objects) == [2, 3]
     assert read_version(objects, 3).build == "build3"

@@ -117,7 +117,7 @@ def test_bad_input_names_its_place(tmp_path: Path) -> None:
     raw = b"".join(write_raw([(b"k", b"v")]))[:-1]
     fails(lsm_bytes("bulk", "build", "-", *into, stdin=raw), "stdin: the file ends before")
     fails(lsm("bulk", "build", tmp_path / "none", *into), "none: No such file or directory")
-    fails(lsm("bulk", "build", "-", "-", *into), "stdin can be read but once")
+    fails(lsm("bulk", "build", "-", "-", *into), "stdin can be read only once")
     assert lsm("bulk", "list", tmp_path / "set").out == ""
 
 

@@ -177,5 +177,5 @@ def test_a_policy_of_ones_own() -> None:
     assert repr(setting.policy(3)) == "BloomFilterPolicy(10)"
     assert str(spread) == "own:auto:9.5"
     assert setting.in_words() == "10 bits a key in filters of your own policy"
-    with pytest.raises(ValueError, match=r"own:10 needs a policy of your own: --policy FILE"):
+    with pytest.raises(ValueError, match=r"own:10 needs a custom policy: --policy FILE"):
         parse_settings("block:10 own:10")

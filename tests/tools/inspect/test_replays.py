@@ -60,7 +60,7 @@ def test_a_policy_of_ones_own(made_store: Path) -> None:
         assert "a false negative" in done(replays, Question("own:6", gets=10))["error"]
     with (
         contextlib.closing(Replays(str(made_store))) as replays,
-        pytest.raises(ValueError, match="own:6 needs a policy of your own"),
+        pytest.raises(ValueError, match="own:6 needs a custom policy"),
     ):
         replays.start(Question("own:6"))
 

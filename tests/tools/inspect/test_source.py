@@ -112,7 +112,7 @@ def test_a_check_of_a_directory_that_is_replaced_meanwhile_finds_nothing(path: P
         source.start_check()
         check = source.finish_check()
     assert check.survey is None
-    assert check.error == "the directory was replaced meanwhile"
+    assert check.error == "the directory was replaced during the check"
 
 
 def test_nothing_is_written(path: Path) -> None:

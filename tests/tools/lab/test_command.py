@@ -65,7 +65,10 @@ def test_the_gets_of_a_trace(store: Path, tmp_path: Path) -> None:
         next(db.iterator())
     fails(lsm("filter-lab", store, "--trace", trace, *FEW), "no keys in it")
     both = ("--trace", trace, "--keys", trace)
-    fails(lsm("filter-lab", store, *both), "--trace goes with a store, and not with --keys")
+    fails(
+        lsm("filter-lab", store, *both),
+        "--trace requires a store, and cannot be combined with --keys",
+    )
     fails(lsm("filter-lab", store, "--trace", tmp_path / "none", *FEW), "none")
 
 
@@ -177,6 +180,6 @@ def test_a_policy_that_loses_keys_is_refused(store: Path, tmp_path: Path) -> Non
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith("lsmkv: a false negative: your key_may_match says no to b'user")
     done = lsm("filter-lab", store, "--policy", path, "--settings", "block:10")
-    assert done.err == "lsmkv: --policy goes with a setting such as own:10\n"
+    assert done.err == "lsmkv: --policy requires a setting such as own:10\n"
     done = lsm("filter-lab", store, "--settings", "own:10")
-    assert done.err.startswith("lsmkv: own:10 needs a policy of your own")
+    assert done.err.startswith("lsmkv: own:10 needs a custom policy")

@@ -33,5 +33,5 @@ def test_a_file_that_exists_is_kept(tmp_path: Path) -> None:
 
 def test_what_is_refused(tmp_path: Path) -> None:
     fails(lsm("report", tmp_path / "nothing", "-o", tmp_path / "r.html"), "no database here")
-    fails(lsm("report", tmp_path, "-o", "-", "--json"), "--json goes with")
+    fails(lsm("report", tmp_path, "-o", "-", "--json"), "--json requires")
     assert not (tmp_path / "r.html").exists()

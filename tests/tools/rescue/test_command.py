@@ -102,7 +102,7 @@ def test_what_is_sound_is_named_and_nothing_is_made_of_it(tmp_path: Path) -> Non
     done = lsm("rescue", tmp_path / "store")
     assert (done.status, done.err) == (0, "")
     assert "It is sound: all of it was checked, and 300 entries can be read." in done.out
-    assert "How it goes back" not in done.out
+    assert "How to put the result back" not in done.out
     assert os.listdir(tmp_path) == ["store"]
 
 

@@ -69,12 +69,13 @@ def test_another_way_than_the_recommended_is_named(
     ways = [Way("by-level", "", 5), Way("by-sequence", "", 6)]
     text = shown(outcome("by-level", "by-sequence", *ways), capfdbinary)
     assert "Made (by-sequence, as asked): /new/s" in text
+    assert "How to put the result back" in text
 
 
 def test_a_store_that_no_way_makes_sound(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     text = shown(outcome(None, None, Way("by-level", "wrong order")), capfdbinary)
     assert "No way makes a sound store of it. Keep the folder" in text
-    assert "How it goes back" not in text
+    assert "How to put the result back" not in text
 
 
 def test_control_characters_do_not_reach_the_terminal(

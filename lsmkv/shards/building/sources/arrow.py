@@ -75,7 +75,7 @@ def _from_stream(content: bytes, key: str, value: str, label: str, first_row: in
 
 
 def is_arrow(source: object) -> bool:
-    """Whether this is an Arrow table or stream of batches, from any library."""
+    """True for an Arrow table or stream of batches, from any library."""
     kind = type(source)
     return hasattr(kind, "__arrow_c_stream__") or hasattr(kind, "__arrow_c_array__")
 
@@ -200,7 +200,7 @@ def _plain(pa: Any, batch: Any, key: str, value: str) -> Any:
 
 
 def _rows(batch: Any, room: int) -> int:
-    """How many of a batch's first rows have about ``room`` bytes; at least 1."""
+    """The number of a batch's first rows that have about ``room`` bytes; at least 1."""
     rows = max(1, -(-batch.num_rows * room // max(1, batch.nbytes)))
     while rows > 1 and batch.slice(0, rows).nbytes > 2 * room:
         rows //= 2

@@ -61,8 +61,8 @@ def parquet_parts(file: InputFile, key: str, value: str) -> Iterator[ParquetPart
 class ArrowFilePart:
     """The batches ``start`` to ``stop - 1`` of a file in Arrow's file format (Feather 2).
 
-    ``size`` is their share of the file's.  The file has no checksums: damage that keeps lengths and
-    offsets intact is not found.
+    ``size`` is their share of the file's size.  The file has no checksums: damage that keeps
+    lengths and offsets intact is not found.
     """
 
     path: str

@@ -4,8 +4,8 @@ A part includes the tasks of the frame's graph that its partition needs.  It com
 own process, with Dask's synchronous scheduler, so a build needs no Dask cluster.  What partitions
 share (mostly a shuffle) is computed once for each of them: write such a frame to Parquet first.
 
-By default Dask converts columns of Python objects to text, even ``bytes`` objects.  Parts get what
-the frame has.  For bytes that are not UTF-8, make the frame with
+By default Dask converts columns of Python objects to text, even ``bytes`` objects.  Parts get the
+frame's values.  For bytes that are not UTF-8, make the frame with
 ``dask.config.set({"dataframe.convert-string": False})``, or read it from a file.
 """
 
@@ -81,7 +81,7 @@ def _from_pickled(content: bytes, key: str, value: str, label: str) -> DaskPart:
 
 
 def is_dask(source: object) -> bool:
-    """Whether this is a Dask collection."""
+    """True for a Dask collection."""
     return hasattr(type(source), "__dask_graph__")
 
 

@@ -131,7 +131,7 @@ def checked_pairs(pairs: Iterable[Any], label: str) -> Iterator[Pair]:
     """The pairs of a program, one by one, with keys and values as ``bytes``.
 
     ``TypeError`` for what is not a pair, and ``ValueError`` for a key or value of 4 GiB or more,
-    name the part and the pair, counted from 0.  An error of the program's own code gets a note that
+    name the part and the pair, counted from 0.  An error in the program's code gets a note that
     names the part.  Bytes-like keys and values are copied.  Cost: 0.1 us per pair.
     """
     at = 0

@@ -169,7 +169,7 @@ def _kind(path: str) -> str:
 
 
 def _is_pair(item: object) -> bool:
-    """Whether this was meant as a pair, even an invalid one."""
+    """True if this was meant as a pair, even an invalid one."""
     if not isinstance(item, (tuple, list)) or not item:
         return False
     if isinstance(item, Part):

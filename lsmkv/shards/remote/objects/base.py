@@ -12,10 +12,10 @@ Contract, for every implementation:
   - ``FileNotFoundError`` for an object that is not there;
   - ``FileExistsError`` from :meth:`ObjectStore.put_if_absent` alone;
   - ``PermissionError`` where credentials are missing, wrong or expired, which its text says;
-  - ``OSError`` with ``EINVAL`` or ``ENOTSUP`` for what cannot be done at all;
+  - ``OSError`` with ``EINVAL`` or ``ENOTSUP`` for an impossible request;
   - any other ``OSError`` is *transient*: the same request may succeed later.
 
-* A reply whose body is shorter than it says is transient; a shorter object is no error, and less
+* A reply whose body is shorter than announced is transient; a shorter object is no error, and less
   is returned.
 * All methods may be called from any thread.
 * An object that was put is there for every later request, of any client.
@@ -42,7 +42,7 @@ class ObjectInfo(NamedTuple):
     size: int
     """Bytes."""
     modified: float
-    """When it was stored, in seconds since 1970, by the store's clock."""
+    """The time at which it was stored, in seconds since 1970, by the store's clock."""
 
 
 class ObjectStore(ABC):
@@ -59,7 +59,7 @@ class ObjectStore(ABC):
     def get_range(self, name: str, offset: int, length: int) -> bytes:
         """``length`` bytes from ``offset``; fewer only at the object's end.  One request.
 
-        An empty range makes no request, so it says nothing about the object.  Raises ``ValueError``
+        An empty range makes no request, so it does not check the object.  Raises ``ValueError``
         if either number is negative.
         """
 

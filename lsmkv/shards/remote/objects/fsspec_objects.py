@@ -202,8 +202,8 @@ _ERRNO_OF_KIND: tuple[tuple[type[Exception], int], ...] = (
 
 
 def _time_of(info: Mapping[str, Any]) -> float:
-    """When a file was written.  If the file system does not report it, the current time: the file
-    is never taken for old."""
+    """The time at which a file was written.  If the file system does not report it, the current
+    time: the file is never taken for old."""
     found = next((info[key] for key in _TIMES if info.get(key) is not None), None)
     if isinstance(found, str):
         found = datetime.fromisoformat(found)

@@ -35,7 +35,7 @@ TEMPORARY = ".put-"
 
 # An empty directory may be removed just before an object is written into it.
 _ATTEMPTS = 20
-# The errors of a file system without hard links; there are none between file systems either.
+# The errors of a file system without hard links, which are also impossible between file systems.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK)
 # Errors for something else where an object, or a directory on its path, is expected.
 _IN_THE_WAY = (errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO)
@@ -47,8 +47,8 @@ class LocalObjects(ObjectStore):
     :meth:`get_range` may miss another client's :meth:`put` or removal while this store has the
     object's file open.
 
-    Cost: a read opens the directories of a name and its file, unless that file was read lately.  A
-    write waits for the disk: once for the content, once for each directory of the name.
+    Cost: a read opens the directories of a name and its file, unless that file was read recently.
+    A write waits for the disk: once for the content, once for each directory of the name.
     """
 
     def __init__(self, env: Env, path: str, create: bool = False, durable: bool = True) -> None:
@@ -220,7 +220,8 @@ class LocalObjects(ObjectStore):
                 self._remove_empty([name])
 
     def _again_if_removed(self, write: Callable[[], None]) -> None:
-        """Call it; repeat it if the directory was removed meanwhile: see :meth:`_remove_empty`."""
+        """Call it; repeat it if the directory was removed during the call: see
+        :meth:`_remove_empty`."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return write()
@@ -230,7 +231,7 @@ class LocalObjects(ObjectStore):
 
     @contextmanager
     def _naming(self, name: str) -> Iterator[None]:
-        """Errors inside the block are reported for an object, whatever file caused them."""
+        """Report errors inside the block for an object, for any file that caused them."""
         try:
             yield
         except OSError as error:
@@ -345,11 +346,11 @@ def _walk(directory: Directory, prefix: str) -> Iterator[ObjectInfo]:
         except IsADirectoryError:
             try:
                 inner = directory.subdirectory(own)
-            except (FileNotFoundError, NotADirectoryError):  # replaced meanwhile
+            except (FileNotFoundError, NotADirectoryError):  # replaced during the walk
                 continue
             with inner:
                 yield from _walk(inner, f"{prefix}{own}/")
-        except FileNotFoundError:  # removed meanwhile
+        except FileNotFoundError:  # removed during the walk
             continue
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.EINVAL):

@@ -16,15 +16,15 @@ SLOWEST = 1 << 20
 """Bytes per second: slower transfers are given up."""
 _UNSIZED = -1
 _LONGEST = 64
-"""How many times the limit of a small request a body of unknown length may take."""
+"""The maximum size of a body of unknown length, in multiples of a small request's limit."""
 
 
 class Timeouts(NamedTuple):
-    """How long a request may take, in seconds."""
+    """Limits of a request's duration, in seconds."""
 
     whole: float
     stalled: float | None
-    """Seconds without a byte of the reply; None for no such limit, which would count uploads, too.
+    """Seconds without a byte of the reply; None for no such limit, which would also count uploads.
     """
 
 

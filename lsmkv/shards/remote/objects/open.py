@@ -45,8 +45,7 @@ def open_objects(
       ``create`` it is made if it is missing; else that is a ``FileNotFoundError``.  Without
       ``durable`` a put does not wait for the disk.  Other stores have no directories, and their
       buckets are not made here.
-    * ``s3``, ``gs``, ``az``, ``abfs``, ``http`` and similar ones: by obstore, or where that is not
-      installed by fsspec, if that can.
+    * ``s3``, ``gs``, ``az``, ``abfs``, ``http`` and similar ones: by obstore, or else by fsspec.
     * Any other scheme: by fsspec.
 
     ``options`` go to obstore or fsspec, under their names: region, endpoint, credentials and so on.

@@ -2,7 +2,7 @@
 
 A request fails for good if another attempt would fail the same way (``PERMANENT_ERRNOS``).  After
 any other failure it is repeated.  The wait before that is drawn evenly between zero and a bound
-that doubles with each attempt.  So many clients that fail together do not retry together.
+that doubles with each attempt.  So clients that fail together do not retry together.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ DEFAULT_LIMITS = Limits()
 class RetryingObjects(ObjectStore):
     """Wraps an object store, and repeats requests after transient failures.
 
-    When the attempts or the time are used up, the last failure is raised, and its text says how
-    many attempts were made.  A failed :meth:`put_if_absent` may have written the object.  Then the
-    next attempt finds the name taken: see :class:`ObjectStore`.
+    When the attempts or the time are exhausted, the last failure is raised, and its text states the
+    number of attempts.  A failed :meth:`put_if_absent` may have written the object.  Then the next
+    attempt finds the name taken: see :class:`ObjectStore`.
 
     After :meth:`close` every request raises ``ClosedError``.
     """

@@ -1,4 +1,4 @@
-"""What a failed request to an object store means, read from the text of obstore's errors.
+"""Meaning of a failed request to an object store, read from the text of obstore's errors.
 
 obstore's exceptions have no status.  Their text contains the HTTP status and the store's reply.  In
 S3's, Google's and Azure's stores the reply has a code::
@@ -123,5 +123,5 @@ def errno_of(reply: Reply, text: str) -> tuple[int, str]:
 
 
 def means_no_bucket(reply: Reply) -> bool:
-    """Whether the bucket, or Azure's container, does not exist."""
+    """True if the bucket, or Azure's container, does not exist."""
     return reply.code in _NO_BUCKET
