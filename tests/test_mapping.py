@@ -703,7 +703,9 @@ def test_a_shelf_may_outlive_its_store() -> None:
 
 def test_a_missing_store_says_which_flag_makes_one(tmp_path: pathlib.Path) -> None:
     for flag in ("r", "w"):
-        with pytest.raises(lsmkv.NotFoundError, match=f"flag='{flag}' does not create one: flag='c' does"):
+        with pytest.raises(
+            lsmkv.NotFoundError, match=f"flag='{flag}' does not create one: flag='c' does"
+        ):
             lsmkv.open(tmp_path / "none", flag)  # type: ignore[arg-type]
 
 

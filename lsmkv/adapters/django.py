@@ -52,7 +52,7 @@ _lock = threading.Lock()
 class LsmkvCache(BaseCache):  # type: ignore[misc]
     """A backend of Django's cache framework, with the methods that Django documents.
 
-    Those that ``diskcache.DjangoCache`` adds are here too: :meth:`pop`, :meth:`read`,
+    Those that ``diskcache.DjangoCache`` adds are included: :meth:`pop`, :meth:`read`,
     :meth:`evict`, :meth:`expire`, :meth:`cull`, :meth:`stats`, :meth:`memoize`, ``tag=`` and
     others.  Also :meth:`transact`.  :meth:`incr`, :meth:`decr`, :meth:`add`, :meth:`incr_version`,
     and the same methods awaited, are atomic over all processes.  Of a key that is a tuple, the

@@ -171,7 +171,7 @@ def count_position(count: int) -> bytes:
 
 
 class _CannotOrder(Exception):
-    """A key that has no order of its own."""
+    """A key without a natural order."""
 
 
 def _encode(key: Any, inside: bool) -> bytes:

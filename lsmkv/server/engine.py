@@ -487,7 +487,7 @@ class Engine(Service):
                 session.replace_output(at, refusal)
             for read in session.rereads:
                 session.replace_output(read.at, encode(self._read_again(session, read), read.resp3))
-            for at in session.transactional:  # last: some are in the lists above too
+            for at in session.transactional:  # last: the lists above have some of them
                 session.replace_output(at, b"")
             session.unwritten.clear()
             session.rereads.clear()

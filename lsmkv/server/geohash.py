@@ -80,7 +80,7 @@ class Cell(NamedTuple):
     def beside(self, columns: int, rows: int) -> Cell:
         """A cell next to this one: east for a positive number of columns, north of rows.
 
-        The northernmost latitude is in a row of its own, which as in Redis stays one to the east.
+        The northernmost latitude is a separate row, which as in Redis stays one to the east.
         """
         wrap = (1 << self.steps) - 1
         column = self.column + columns & wrap if columns else self.column

@@ -286,7 +286,7 @@ def _size(directory: Directory, name: str) -> int:
     try:
         return directory.size(name)
     except FileNotFoundError:
-        return 0  # compacted meanwhile
+        return 0  # a compaction removed it
 
 
 def _owner(service: Service) -> int:

@@ -112,7 +112,7 @@ class Server:
         are those of :class:`lsmkv.DB`.  The store is made if it does not exist.
 
         ``scripts`` says where Lua scripts run: ``"inline"``, in this process; ``"process"``, in a
-        process of their own; ``"off"``, nowhere.  A list of SHA-1, in hexadecimal digits, lets
+        separate process; ``"off"``, nowhere.  A list of SHA-1, in hexadecimal digits, lets
         these run inline, and refuses others.  By default scripts run inline, but in a process of
         their own if ``host`` is an address that other machines reach.
         ``metrics_port`` is a port of ``host`` that answers HTTP requests for ``/metrics``, for

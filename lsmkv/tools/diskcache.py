@@ -223,7 +223,7 @@ def _file(place: str, filename: Any) -> BinaryIO:
     try:
         return open_foreign(place, *names, alone=True)
     except NotRegularError:
-        raise _LeftOutError("without a regular file of its own") from None
+        raise _LeftOutError("without an unshared regular file") from None
     except (OSError, ValueError):
         raise _LeftOutError("without its file") from None
 

@@ -72,8 +72,6 @@ IDIOMS = {
 _IDIOMS = re.compile("|".join(IDIOMS), re.IGNORECASE)
 _QUESTION = re.compile(r"\s*(?:What|Whether|Where|How|Who|Whose|When)\b")
 """A docstring that begins so names neither a thing nor an act: write "True if" or "Return"."""
-ROOMS_NOT_DONE = ("adapters", "cache", "course", "server", "shards", "testing", "tools")
-"""Rooms of ``lsmkv/`` that have such docstrings and idioms yet; none is added."""
 _CODE = re.compile(r"``+.*?``+|`[^`\n]*`|<[^>\n]+>|\]\([^)]*\)|https?://\S+")
 
 
@@ -209,22 +207,16 @@ def idioms(text: str) -> list[str]:
     ]
 
 
-def done_modules() -> list[Path]:
+def modules() -> list[Path]:
     package = ROOT / "lsmkv"
-    return [
-        path
-        for path in sorted(package.rglob("*.py"))
-        if path.relative_to(package).parts[0] not in ROOMS_NOT_DONE
-    ]
+    return sorted(package.rglob("*.py"))
 
 
 @needs_checkout
 def test_no_docstring_begins_with_a_question_word() -> None:
     """ "True if it is damaged", not "Whether it is damaged": the thing, the act, or the value."""
     found = [
-        f"{path.relative_to(ROOT)}:{one}"
-        for path in done_modules()
-        for one in questions(parsed(path))
+        f"{path.relative_to(ROOT)}:{one}" for path in modules() for one in questions(parsed(path))
     ]
     assert not found, "\n".join(found)
 
@@ -233,7 +225,7 @@ def test_no_docstring_begins_with_a_question_word() -> None:
 def test_no_docstring_comment_or_message_of_lsmkv_has_these_idioms() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{one}"
-        for path in done_modules()
+        for path in modules()
         for one in idioms(path.read_text(encoding="utf-8"))
     ]
     assert not found, "\n".join(found)

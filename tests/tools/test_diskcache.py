@@ -298,7 +298,7 @@ def test_hostile_files_of_values_are_left_out(tmp_path: Path) -> None:
     arguments = ("import", tmp_path / "new", place, "--from", "diskcache", "--create", "--json")
     result = lsm(*arguments)
     assert result.status == 0, result.err
-    left_out = {"without a regular file of its own": 6, "without its file": 1}
+    left_out = {"without an unshared regular file": 6, "without its file": 1}
     assert json.loads(result.out)["left_out"] == left_out
     with lsmkv.Cache(tmp_path / "new") as cache:
         assert {key: cache[key] for key in cache} == {"good": b"good"}

@@ -2,7 +2,7 @@
 
 A script is atomic.  It begins in the loop's thread, where most end within microseconds.  One that
 takes longer than ``IN_LOOP`` is stopped there, all that it did is undone, and it begins again in a
-thread of its own.  Nobody has seen the first attempt: its writes are not in the store, its
+separate thread.  Nobody has seen the first attempt: its writes are not in the store, its
 messages are held back, and no other command has run.  Until the script ends, the loop runs no
 command, so that the thread has the keyspace to itself, and no tick is written.  The other clients
 wait; after ``lua-time-limit`` they are answered with BUSY.

@@ -189,7 +189,7 @@ class Sandbox:
         memory: int,
         called: bytes | None = None,
     ) -> Reply:
-        """Run a compiled script, with at most ``memory`` bytes of its own.
+        """Run a compiled script, with at most ``memory`` bytes for itself.
 
         If it is a library, its function ``called`` runs; or, if that is empty, the library itself,
         which then returns what it registers.

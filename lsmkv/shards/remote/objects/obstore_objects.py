@@ -210,7 +210,7 @@ _used_by: int | None = None  # the process that made a request, or a process tha
 
 def _require_no_fork(url: str) -> None:
     """Raise ``OSError`` in a process forked after a request: see :class:`ObstoreObjects`."""
-    global _used_by  # noqa: PLW0603 - obstore's threads are the process's, too
+    global _used_by  # noqa: PLW0603 - obstore's threads belong to the process
     if _used_by is None:
         _used_by = os.getpid()
     elif _used_by != os.getpid():
