@@ -207,6 +207,11 @@ def idioms(text: str) -> list[str]:
     ]
 
 
+def without_code(page: str) -> str:
+    """The prose of a page on one line, with "code" where there is code or an address."""
+    return " ".join(_CODE.sub("code", re.sub(r"(?s)```.*?```", "", page)).split())
+
+
 def modules() -> list[Path]:
     package = ROOT / "lsmkv"
     return sorted(package.rglob("*.py"))
@@ -229,6 +234,30 @@ def test_no_docstring_comment_or_message_of_lsmkv_has_these_idioms() -> None:
         for one in idioms(path.read_text(encoding="utf-8"))
     ]
     assert not found, "\n".join(found)
+
+
+@needs_checkout
+def test_no_page_has_these_idioms() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {text[max(0, one.start() - 40) : one.end()]!r}"
+        for path in pages()
+        for text in [without_code(path.read_text(encoding="utf-8"))]
+        for one in _IDIOMS.finditer(text)
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    ["--a goes with --b", "ids are used up", "it gives the lock free", "a finalizer of anyone's",
+     "a thread of its own", "It does so for many", "all but for one", "by turns", "if need be",
+     "in one breath", "5 bytes, which had 7", "and this one may not", "others wait meanwhile",
+     "and the last, too"],
+)  # fmt: skip
+def test_each_idiom_is_found(planted: str) -> None:
+    assert len(_IDIOMS.findall(without_code(f"Some words: {planted}."))) == 1
+    assert idioms(f'def f():\n    """Some words: {planted}."""\n')
+    assert not _IDIOMS.search(without_code(f"```text\n{planted}.\n```"))
 
 
 @needs_checkout
