@@ -104,53 +104,22 @@ def _price_of(filtered: Measurement, off: Measurement | None, keys: int) -> str 
     )
 
 
-def reading(
-    as_loaded: Sequence[Measurement], compacted: Sequence[Measurement], keys: int
-) -> list[str]:
-    """Explain the figures, for measurements of stores that hold ``keys`` keys."""
-    sentences = [_misses(as_loaded), _hits(as_loaded)]
-    if compacted:
-        costs = _listed([f"{one.absent.blocks_per_get:.3f} {_with(one)}" for one in compacted])
-        sentences.append(
-            "After the compaction, at most one table covers a key: a Get of an absent key read"
-            f" {costs}."
-        )
-    sentences += [_false_positives(one) for one in as_loaded if one.absent.filters_asked]
-    sentences += _prices(as_loaded, keys)
-    sentences.append(_opening(as_loaded))
+def reading(as_loaded: Sequence[Measurement]) -> list[str]:
+    """Explain what the tables of figures do not show."""
+    sentences = [_false_positives(one) for one in as_loaded if one.absent.filters_asked]
+    filtered = [one for one in as_loaded if one.layout != "off"]
+    if any(one.layout not in _LEVELDB_ASKS for one in filtered):
+        asked = [IN_WORDS[one.layout] for one in filtered if one.layout in _LEVELDB_ASKS]
+        which = f"only in the store {' and in that '.join(asked)}" if asked else "in none of them"
+        sentences.append(f"LevelDB reads all these stores, and asks filters {which}.")
+    costs = [f"{one.metadata_reads:,} of {size(one.metadata_bytes)}" for one in as_loaded]
+    checks = count(as_loaded[0].identity_check_reads, "identity check read")
+    sentences.append(
+        "Not counted in these figures are the reads of footers, indexes and filters, once when a"
+        f" table is opened: {', '.join(costs)}; and {checks} in each store: the first data block of"
+        " each table."
+    )
     return sentences
-
-
-def _misses(measurements: Sequence[Measurement]) -> str:
-    off = _without_filters(measurements)
-    filtered = [one for one in measurements if one is not off]
-    costs = _listed([_saving(one, off) for one in filtered])
-    if off is None:
-        return f"A Get of an absent key read {costs} data blocks."
-    text = f"A Get of an absent key read {off.absent.blocks_per_get:.3f} data blocks"
-    text += " without filters: "
-    if off.overlapping > 1:
-        text += f"up to {off.overlapping} tables had to be searched to find nothing."
-    else:
-        text += "the one block where it would have been."
-    return f"{text} It read {costs}." if filtered else text
-
-
-def _saving(one: Measurement, off: Measurement | None) -> str:
-    text = f"{one.absent.blocks_per_get:.3f} {_with(one)}"
-    if off is None or off.absent.blocks_read == 0:
-        return text
-    if one.absent.blocks_read == 0:
-        return f"{text} (no block at all)"
-    return f"{text} (a factor of {off.absent.blocks_read / one.absent.blocks_read:,.0f})"
-
-
-def _hits(measurements: Sequence[Measurement]) -> str:
-    each = {f"{one.present.blocks_per_get:.3f}" for one in measurements}
-    if len(each) == 1:
-        return f"A Get of an existing key read {each.pop()} in each store: the block that holds it."
-    costs = _listed([f"{one.present.blocks_per_get:.3f} {_with(one)}" for one in measurements])
-    return f"A Get of an existing key read {costs}. One of them is the block that holds it."
 
 
 def _false_positives(one: Measurement) -> str:
@@ -174,36 +143,6 @@ def _false_positives(one: Measurement) -> str:
     return f"{text} more than chance explains (docs/filters.md says why)."
 
 
-def _prices(measurements: Sequence[Measurement], keys: int) -> list[str]:
-    """State the size of the filters on disk, if there is a store without them to compare with."""
-    off = _without_filters(measurements)
-    filtered = [one for one in measurements if one is not off]
-    if off is None or not filtered:
-        return []
-    costs = []
-    for one in filtered:
-        added = one.disk_bytes - off.disk_bytes
-        costs.append(f"{size(added)} {_with(one)} ({added * 8 / keys:.1f} bits a key)")
-    sentences = [f"The tables take {size(off.disk_bytes)}; filters add {_listed(costs)}."]
-    if any(one.layout not in _LEVELDB_ASKS for one in filtered):
-        asked = [_with(one) for one in filtered if one.layout in _LEVELDB_ASKS]
-        which = f"only in the store {' and in that '.join(asked)}" if asked else "in none of them"
-        sentences.append(f"LevelDB reads all these stores, and asks filters {which}.")
-    return sentences
-
-
-def _opening(measurements: Sequence[Measurement]) -> str:
-    costs = [
-        f"{one.metadata_reads:,} of {size(one.metadata_bytes)} {_with(one)}" for one in measurements
-    ]
-    checks = count(measurements[0].identity_check_reads, "identity check read")
-    return (
-        "Not counted in these figures are the reads of footers, indexes and filters, once when a"
-        f" table is opened: {_listed(costs)}; and {checks} in each store: the first data block of"
-        " each table."
-    )
-
-
 def with_filters(measurements: Sequence[Measurement]) -> Measurement | None:
     """The store that the findings are about: the first one with filters."""
     return next((one for one in measurements if one.layout != "off"), None)
@@ -211,17 +150,3 @@ def with_filters(measurements: Sequence[Measurement]) -> Measurement | None:
 
 def _without_filters(measurements: Sequence[Measurement]) -> Measurement | None:
     return next((one for one in measurements if one.layout == "off"), None)
-
-
-def _with(one: Measurement) -> str:
-    return IN_WORDS[one.layout]
-
-
-def _listed(parts: list[str]) -> str:
-    """
-    >>> _listed(["a", "b", "c"])
-    'a, b and c'
-    """
-    if len(parts) < 2:
-        return "".join(parts)
-    return f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -82,7 +82,7 @@ def print_report(console: Console, plan: Plan, outcome: Outcome) -> None:
             report.tables(measurements, keys)
     report.line()
     report.title("In detail")
-    for sentence in reading(outcome.as_loaded, outcome.compacted, keys):
+    for sentence in reading(outcome.as_loaded):
         report.item(sentence)
     if not outcome.wrong:
         report.item(f"All {count(outcome.lookups, 'answer')} were right.")
