@@ -81,7 +81,7 @@ def test_the_page_lists_them() -> None:
 
 
 def test_the_page_sums_up_the_schedules_of_the_engine() -> None:
-    text = PAGE.read_text(encoding="utf-8")
+    text = schedules.PAGE.read_text(encoding="utf-8")
     assert schedules.page(text) == text
     tried = schedules.read_tried().values()
     assert sum(one.runs for one in tried) > 0
@@ -106,7 +106,7 @@ def test_schedules_add_up_over_sittings(tmp_path: Path) -> None:
 
 
 def test_the_page_sums_up_the_kills_of_owners() -> None:
-    text = PAGE.read_text(encoding="utf-8")
+    text = sharing_kills.PAGE.read_text(encoding="utf-8")
     assert sharing_kills.page(text) == text, "say python tests/stress/sharing_kills.py --page"
     sittings = sharing_kills.read_sittings()
     assert sum(one.owners for one in sittings) > 0

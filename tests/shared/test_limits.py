@@ -127,7 +127,7 @@ def refused_for_descriptors(path: Path, members: list[SharedDB]) -> bool:
         members.append(SharedDB(path, may_own=False, patience=20.0))
         members[-1].put(b"%d" % len(members), b"v")
     except lsmkv.IOError as error:
-        return error.errno == errno.EMFILE and "no more descriptors" in str(error)
+        return error.errno == errno.EMFILE and "no free descriptors" in str(error)
     return False
 
 
@@ -165,7 +165,7 @@ def test_an_owner_without_a_descriptor_says_so(path: Path, other: Start) -> None
             "except OSError: pass"
         )
         for _ in range(3):
-            with pytest.raises(lsmkv.IOError, match="no more descriptors"):
+            with pytest.raises(lsmkv.IOError, match="no free descriptors"):
                 SharedDB(path, may_own=False, patience=10.0)
         early.put(b"k", b"2")
         owner("[os.close(fd) for fd in held]")

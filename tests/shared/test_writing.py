@@ -108,7 +108,7 @@ def test_a_connection_that_is_lost_while_its_owner_lives(path: Path, other: Star
             " acknowledge = commits._acknowledge;"
             " commits._acknowledge = lambda group, _: listener._drop(group[0].member)"
         )
-        with pytest.raises(lsmkv.OutcomeUnknownError, match="nobody knows"):
+        with pytest.raises(lsmkv.OutcomeUnknownError, match="it is unknown whether"):
             db.put(b"k", b"w")
         owner("commits._acknowledge = acknowledge")
         assert db.get(b"k") == b"w"

@@ -100,7 +100,7 @@ def test_hostile_manifests(store: Path, name: str) -> None:
     try:
         lsmkv.repair_db(store, into=new, **SMALL)
     except lsmkv.CorruptionError as error:
-        assert "used up" in str(error)  # noqa: PT017
+        assert "exhausted" in str(error)  # noqa: PT017
         assert not new.exists()
         return
     assert survey_db(new, **SMALL).severity <= REMARKABLE

@@ -253,7 +253,7 @@ def test_nothing_is_written(store: Path) -> None:
 def test_the_highest_file_number(store: Path) -> None:
     shutil.copy(min(store.glob("*.ldb")), store / table_name(2**63 - 1))
     assert survey_db(store, **SMALL).severity == REMARKABLE
-    with pytest.raises(lsmkv.CorruptionError, match="used up"):
+    with pytest.raises(lsmkv.CorruptionError, match="exhausted"):
         lsmkv.repair_db(store, into=store.parent / "new", **SMALL)
     assert not (store.parent / "new").exists()
 

@@ -728,7 +728,7 @@ def test_the_last_file_number(number: int) -> None:
     name = f"{number:06d}.ldb"
     replace(env, name, b"orphan")
     before = everything(env)
-    with pytest.raises(lsmkv.Error, match="used up"):
+    with pytest.raises(lsmkv.Error, match="exhausted"):
         DB(PATH, env=env)
     assert everything(env) == before
     remove(env, name)
