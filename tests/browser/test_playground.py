@@ -32,7 +32,7 @@ from lsmkv.tools.playground.server import application
 MOST = 9_000_000
 """Bytes that a visitor downloads at most, if the server compresses."""
 MOST_OF_ALL = 15_000_000
-EXTRA = ("editor", "inspect/vendor", "pictures/")
+EXTRA = ("course", "editor", "inspect/vendor", "pictures/")
 """What neither the story nor the filter's page loads."""
 PAGES = ("", "bloom.html", "folder.html", "console.html", "course.html")
 
