@@ -576,5 +576,9 @@ def test_names_and_sequential_keys_are_asked_for(story: Any) -> None:
     assert rows.count() == 3
     between = rows.nth(0).locator("td").all_text_contents()
     assert f"{passed[1] / 10:g}%" in between
+    story.set_viewport_size(PHONE)
+    table = story.locator("#hashes .scroll")
+    assert table.evaluate("one => one.scrollWidth <= one.clientWidth")
     assert fits(story)
+    story.set_viewport_size(WIDE)
     assert serious_faults(story) == []

@@ -43,9 +43,9 @@ def hashes(_: Plain) -> Plain:
         ("sequential keys with gaps, a 64-bit hash", bloom64, _gaps(KEYS)),
     )
     patterns = (
-        ("one number in three is a key; the numbers between them are asked for", _gaps),
-        ("every number is a key; the next numbers are asked for", _next),
-        ("every number is a key; numbers far away are asked for", _far),
+        ("numbers between keys with gaps", _gaps),
+        ("the next numbers, no gaps", _next),
+        ("far numbers, no gaps", _far),
     )
     return {
         "per_key": PER_KEY,

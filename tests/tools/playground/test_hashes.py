@@ -29,4 +29,4 @@ def test_what_passes_depends_on_the_numbers_that_are_asked_for() -> None:
     assert max(one["bloom64"] for one in (gaps, following, far)) < 0.02
     for one in (gaps, following, far):
         assert len(one["leveldb"]) == len(found["sizes"])
-    assert "between them" in gaps["title"]
+    assert "with gaps" in gaps["title"]

@@ -62,9 +62,9 @@ export class Hashes {
     show(this.words, `Of names ${names} pass, of the numbers between sequential keys `, h("strong", {}, gaps),
       `: their 32-bit hashes are close to each other, so they share bits. With a 64-bit hash it is ${calm}. `,
       h("code", {}, "filter_policy=lsmkv.Bloom64Policy(10)"), " chooses that one; LevelDB reads such tables without their filters.");
-    show(this.table, h("p", {}, "How many pass depends on the numbers that are asked for, and on the number of keys in a filter:"),
+    show(this.table, h("p", {}, "How many pass depends on the numbers that are asked for, and on the number of keys in a filter. Without gaps, every number is a key."),
       h("div", { class: "scroll" }, h("table", { class: "narrow devices patterns" },
-        h("thead", {}, h("tr", {}, ["absent keys that pass", ...this.sizes.map((size) => count(size, "key")), `${count(this.keys, "key")}, 64-bit hash`]
+        h("thead", {}, h("tr", {}, ["absent keys that pass", ...this.sizes.map((size) => count(size, "key")), `${this.keys}, 64-bit`]
           .map((one) => h("th", { scope: "col" }, one)))),
         h("tbody", {}, this.patterns.map(({ title, leveldb, bloom64 }) => h("tr", {}, h("th", { scope: "row" }, title),
           [...leveldb, bloom64].map((share) => h("td", {}, percent(share)))))))));
