@@ -16,7 +16,7 @@ import pytest
 from driven import PHONE, WIDE, served
 from inspected import levelled_store
 
-ACTIONS = int(os.environ.get("LSMKV_BROWSER_ACTIONS", "45"))
+ACTIONS = int(os.environ.get("LSMKV_BROWSER_ACTIONS", "30"))
 SEED = int(os.environ.get("LSMKV_BROWSER_SEED", "1"))
 PAGES = ("", "bloom.html", "folder.html", "console.html", "course.html")
 VIEWS = ("levels", "get", "filters", "life", "live", "write", "entries")
@@ -30,22 +30,27 @@ KEYS = (
 )
 
 LATE = """{
-  // Answers are up to half a second late, in their order: a page is used before each of them.
+  // Answers are up to half a second late, in their order, and the first of each kind longer: a page
+  // is used before each of them.
   let state = %d;
   const chance = () => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
     return state / 2 ** 32;
   };
-  const pause = () => new Promise((resolve) => { setTimeout(resolve, 500 * chance() ** 2); });
+  const known = new Set();
+  const pause = (kind) => new Promise((resolve) => {
+    setTimeout(resolve, known.has(kind) ? 500 * chance() ** 2 : 1500);
+    known.add(kind);
+  });
   let before = Promise.resolve();
   const { postMessage } = Worker.prototype;
   Worker.prototype.postMessage = function (...given) {
-    before = before.then(pause).then(() => postMessage.apply(this, given));
+    before = before.then(() => pause(given[0].view)).then(() => postMessage.apply(this, given));
   };
   const direct = window.fetch;
   window.fetch = async (...given) => {
     const answer = await direct(...given);
-    await pause();
+    await pause(new URL(answer.url).pathname);
     return answer;
   };
 }"""
@@ -67,6 +72,27 @@ PICK = """chance => {
   return { x: x + width / 2, y: y + height / 2, name: `${chosen.tagName} ${name.slice(0, 40)}`,
     types: chosen.matches("input[type=text], input[type=number], textarea, .cm-content") };
 }"""
+
+
+SWEEP = """seed => {
+  let state = seed;
+  const below = number => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * number);
+  };
+  const found = [...document.querySelectorAll(`button, input:not([type=file]), summary,
+    a[href^="#"], [data-bit]`)].filter(one => one.getClientRects().length);
+  const kinds = Map.groupBy(found, one => `${one.tagName} ${one.type ?? ""}`);
+  const some = [...kinds.values()].flatMap(kind => (kind[0].dataset.bit ? kind.slice(0, 4) : kind));
+  for (let at = some.length - 1; at > 0; at--) {
+    const other = below(at + 1);
+    [some[at], some[other]] = [some[other], some[at]];
+  }
+  const click = () => new MouseEvent("click", { bubbles: true, cancelable: true });
+  for (const one of some) one.dispatchEvent(click());
+  return some.length;
+}"""
+"""Clicks every control once, in random order, without waiting for anything."""
 
 
 class Visitor:
@@ -112,6 +138,12 @@ class Visitor:
                 page.keyboard.insert_text(text)
                 page.keyboard.press(rng.choice(("Enter", "Tab", "Control+Enter")))
 
+    def sweep(self) -> None:
+        """Click all that can be clicked now."""
+        with contextlib.suppress(Exception):  # a click may have led to another document
+            count = self.page.evaluate(SWEEP, self.rng.randrange(1 << 30))
+            self.done.append(f"click {count} controls")
+
     def end(self) -> None:
         """Wait for what is late; there must have been no error."""
         self.page.wait_for_timeout(1200)
@@ -139,14 +171,15 @@ def test_a_page_of_the_playground_has_no_error(shared: Any, playground_url: str,
     with visited(shared, SEED) as visitor:
         page = visitor.page
         page.goto(playground_url + path, wait_until="domcontentloaded", timeout=120_000)
+        visitor.sweep()
         visitor.act(ACTIONS // 3)
         if path == "folder.html" and page.get_by_role("button", name="Show an example").count():
             page.get_by_role("button", name="Show an example").click()
         waited(page, "html[data-engine=ready]")
         visitor.act(ACTIONS // 3)
-        waited(
-            page, {"": "#lookup .hint-key", "folder.html": "html[data-folder]"}.get(path, "main")
-        )
+        shown = {"": "#lookup .hint-key", "folder.html": "html[data-folder]"}
+        waited(page, shown.get(path, "main"))
+        visitor.sweep()
         visitor.act(ACTIONS - 2 * (ACTIONS // 3))
         visitor.end()
 
@@ -156,7 +189,9 @@ def test_a_view_of_the_inspector_has_no_error(browser: Any, store: str, view: st
     context = browser.new_context(viewport=WIDE)
     with visited(context, SEED + len(view)) as visitor:
         visitor.page.goto(f"{store}#/{view}", wait_until="domcontentloaded")
+        visitor.sweep()
         visitor.act(ACTIONS)
+        visitor.sweep()
         visitor.end()
     context.close()
 
