@@ -705,7 +705,7 @@ def test_numbers_have_one_format(browser: Any, tmp_path: Path) -> None:
     bare = re.compile(r"(?<![\w.,/-])[1-9]\d{3,}(?!\.?\w)")
     script = """() => {
       const copy = document.querySelector("main").cloneNode(true);
-      const names = "code, option, .lab-keys, canvas, style";
+      const names = "code, option, .lab-keys, .hint-key, canvas, style";
       copy.querySelectorAll(names).forEach((one) => one.remove());
       const walk = document.createTreeWalker(copy, NodeFilter.SHOW_TEXT);
       const texts = [];
