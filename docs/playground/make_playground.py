@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import gzip
 import hashlib
+import html
 import json
 import os
 import re
@@ -23,9 +24,13 @@ import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from page_frame import framed
 from pyodide_files import PACKAGES, editor_packages, found, pyodide, wheels
+
+from lsmkv.course.tab import lab
+from lsmkv.course.tab import labs as labs_of
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "build" / "playground"
@@ -50,6 +55,8 @@ TOOLS = ("playground.engine", "playground.console", "demo.measure")
 """Modules of ``lsmkv.tools`` that a tab runs; of the others, the wheel has what these and the
 course import."""
 PICTURES = ROOT / "docs" / "pictures" / "course"
+LABS_PLACE = "<!-- labs -->\n"
+"""In course.html, where the list of the labs is."""
 EDITOR_SOURCE = "editor-source.js"
 FILES = "files.json"
 WORKER = "service-worker.js"
@@ -68,8 +75,12 @@ def build(target: Path = TARGET) -> None:
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
     shutil.copytree(PAGES, made, dirs_exist_ok=True)
+    labs = [lab({"lab": one["number"]}, print) for one in labs_of({}, print)["labs"]]
     for page in made.glob("*.html"):
-        page.write_text(framed(page.name, page.read_text(encoding="utf-8")), encoding="utf-8")
+        parts = {LABS_PLACE: listed(labs)} if page.name == "course.html" else {}
+        source = framed(page.name, page.read_text(encoding="utf-8"), parts)
+        page.write_text(source, encoding="utf-8")
+    (made / "course.json").write_text(json.dumps({"labs": labs}) + "\n", encoding="utf-8")
     for name in (*STYLES, *sorted(inspectors(PAGES))):
         if not (PAGES / "inspect" / name).exists():  # the playground has its own
             shutil.copy(INSPECTOR / name, made / "inspect" / name)
@@ -90,6 +101,25 @@ def build(target: Path = TARGET) -> None:
     write_lists(made)
     shutil.rmtree(target, ignore_errors=True)
     made.rename(target)
+
+
+def listed(labs: list[dict[str, Any]]) -> str:
+    """The labs as a list in HTML, for the time before the page's scripts run.
+
+    >>> print(listed([{"number": 1, "title": "Keys & order"}]), end="")
+    <nav class="labs-nav" aria-label="Labs"><ol class="labs whole">
+    <li><a href="#lab=1">1 Keys &amp; order</a></li>
+    </ol></nav>
+    """
+    lines = [
+        f'<li><a href="#lab={one["number"]}">{one["number"]} {html.escape(one["title"])}</a></li>\n'
+        for one in labs
+    ]
+    return (
+        '<nav class="labs-nav" aria-label="Labs"><ol class="labs whole">\n'
+        + "".join(lines)
+        + "</ol></nav>\n"
+    )
 
 
 def make_editor(target: Path) -> None:

@@ -6,6 +6,7 @@ empty line, its content.  Where the engine's loading is shown, the content has :
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 NAVIGATION: Final = {
@@ -61,10 +62,11 @@ title="Light or dark">◐</button></span>
 """
 
 
-def framed(name: str, source: str) -> str:
-    """The whole page, of the file of this name.
+def framed(name: str, source: str, parts: Mapping[str, str] | None = None) -> str:
+    """The whole page, of the file of this name; ``parts`` are put in the place of marks in it.
 
-    ``ValueError`` if the page is not in the navigation, or has no place for the engine.
+    ``ValueError`` if the page is not in the navigation, or lacks the place of the engine or of a
+    part.
     """
     if name not in NAVIGATION:
         raise ValueError(f"{name} is not in the navigation")
@@ -73,6 +75,10 @@ def framed(name: str, source: str) -> str:
         raise ValueError(f"{name} must have {ENGINE_PLACE.strip()} once")
     lines = [f"{line}\n" for line in head.splitlines()]
     styles = [line for line in lines if line.startswith("<link")]
+    for place, made in (parts or {}).items():
+        if content.count(place) != 1:
+            raise ValueError(f"{name} must have {place.strip()} once")
+        content = content.replace(place, made)
     return _FRAME.format(
         policy=POLICY,
         styles="".join(styles),

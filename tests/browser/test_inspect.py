@@ -559,8 +559,89 @@ def test_the_colors_of_a_get_have_a_legend(browser: Any, url: str) -> None:
         go(page, url, "get", key="word 00000 is not there")
         page.locator(".steps li.here").wait_for()
         entries = page.evaluate(script)
-    assert len({color for color, _ in entries}) == len(entries) == 6
+    # The pale one has the color of a part of a file, and is pale.
+    assert len({color for color, _ in entries}) == len(entries) == 7
     assert all(words for _, words in entries)
+
+
+PAINTED = """() => {
+  const [canvas] = document.querySelectorAll(".get .bars canvas");
+  const copy = new OffscreenCanvas(canvas.width, canvas.height);
+  const pen = copy.getContext("2d", { willReadFrequently: true });
+  pen.drawImage(canvas, 0, 0);
+  const { data } = pen.getImageData(0, 0, canvas.width, canvas.height);
+  const counts = new Map();
+  for (let at = 0; at < data.length; at += 4) {
+    const color = [...data.slice(at, at + 4)].join();
+    counts.set(color, (counts.get(color) ?? 0) + 1);
+  }
+  const legend = [...document.querySelectorAll(".get .legend li")].map((one) => {
+    const { backgroundColor, opacity } = getComputedStyle(one, "::before");
+    const [red, green, blue] = backgroundColor.match(/\\d+/g).map(Number);
+    return [one.textContent, [red, green, blue, Math.round(255 * Number(opacity))]];
+  });
+  // The canvas keeps pale colors with an error of a few units.
+  const near = (a, b) => a.every((part, at) => Math.abs(part - b[at]) <= 4);
+  const grounds = [...counts].filter(([color, count]) => count > 300 && !color.endsWith(",0"));
+  const wordsOf = (color) => legend.find(([, one]) => near(color.split(",").map(Number), one))?.[0];
+  return grounds.map(([color]) => wordsOf(color) ?? color);
+}"""
+"""The words of the legend for each color that covers a part of the bars, or the color itself."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_bars_of_a_get_have_the_colors_of_the_legend(
+    browser: Any, url: str, scheme: str
+) -> None:
+    with quiet_page(browser, url, color_scheme=scheme) as page:
+        seen: set[str] = set()
+        for key, step in ((WORDS[3], 0), (WORDS[3], 99), (b"word 00000 is not there", 99)):
+            go(page, url, "get", key=key.decode(), step=step)
+            page.locator(".steps li.here").wait_for()
+            page.wait_for_timeout(100)  # the bars are painted with the next frame
+            seen |= set(page.evaluate(PAINTED))
+    assert all(" " in words or words.isalpha() for words in seen), seen
+    assert "the key is outside its range" in seen
+    assert "not looked at yet" in seen
+
+
+def test_tables_that_are_never_asked_are_not_said_to_wait(browser: Any, tmp_path: Path) -> None:
+    store = tmp_path / "db"
+    with lsmkv.DB(store, create_if_missing=True) as db:
+        for _ in range(3):
+            for number in range(400):
+                db.put(b"%04d" % number, b"value " * 20)
+            db.flush()
+    with served(store) as url, quiet_page(browser, url) as page:
+        for step, wanted in ((0, True), (99, False)):
+            go(page, url, "get", key="0007", step=step)
+            page.locator(".steps li.here").wait_for()
+            page.wait_for_timeout(100)
+            seen = set(page.evaluate(PAINTED))
+            assert ("not looked at yet" in seen) == wanted
+            assert ("not looked at: the answer was known" in seen) != wanted
+
+
+def test_keys_of_each_kind_are_offered(browser: Any, url: str) -> None:
+    answers = {
+        "absent, in the range of tables": "not there",
+        "absent, a near miss": "not there",
+        "absent, but a filter errs": "not there",
+        "present": "found",
+    }
+    with quiet_page(browser, url) as page:
+        go(page, url, "get")
+        rows = page.locator(".get .hints p")
+        rows.nth(3).wait_for()
+        for row, (words, answer) in zip(rows.all(), answers.items(), strict=True):
+            assert row.text_content().startswith(f"{words}: ")
+            row.locator(".hint-key").first.click()
+            page.locator(".verdict strong", has_text=answer).wait_for()
+            assert row.locator("[aria-pressed=true]").count() == 1
+            saved = page.locator(".verdict", has_text="Filters saved the read of").count()
+            assert saved == (words != "present" and "errs" not in words) or words == "present"
+        assert fits(page)
+        assert serious_faults(page) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -568,8 +649,8 @@ def test_the_text_of_bars_can_be_read(browser: Any, url: str, scheme: str) -> No
     """On every tone, hatched or pale: a contrast of 4.5 with its ground, which is of one color."""
     script = """async () => {
       const { Bars } = await import("/static/bars.js");
-      const tones = ["bar", "filter", "saved", "read", "wasted", "asking", "waiting", "added",
-        ...Array.from({ length: 7 }, (_, at) => `level-${at}`)];
+      const tones = ["bar", "filter", "saved", "read", "wasted", "asking", "waiting", "unasked",
+        "added", ...Array.from({ length: 7 }, (_, at) => `level-${at}`)];
       const kinds = [{}, { damaged: true }, { dim: true }];
       const bars = new Bars({ label: "tones" });
       document.querySelector(".view").append(bars.element);
@@ -606,7 +687,7 @@ def test_the_text_of_bars_can_be_read(browser: Any, url: str, scheme: str) -> No
     with quiet_page(browser, url, color_scheme=scheme) as page:
         go(page, url, "levels")
         found = page.evaluate(script)
-    assert len(found) == 45
+    assert len(found) == 48
     assert [(bar, contrast) for bar, contrast, _ in found if contrast < 4.5] == []
     assert [bar for bar, _, others in found if others] == []
 
@@ -624,7 +705,7 @@ def test_numbers_have_one_format(browser: Any, tmp_path: Path) -> None:
     bare = re.compile(r"(?<![\w.,/-])[1-9]\d{3,}(?!\.?\w)")
     script = """() => {
       const copy = document.querySelector("main").cloneNode(true);
-      const names = "code, option, .lab-keys, canvas, style";
+      const names = "code, option, .lab-keys, .hint-key, canvas, style";
       copy.querySelectorAll(names).forEach((one) => one.remove());
       const walk = document.createTreeWalker(copy, NodeFilter.SHOW_TEXT);
       const texts = [];
@@ -810,6 +891,7 @@ def test_a_store_that_was_never_flushed_is_listed(browser: Any, tmp_path: Path) 
         rows.nth(0).locator("a").click()
         page.locator(".verdict strong", has_text="deleted by write 9").wait_for()
         page.locator(".quiet", has_text=where).wait_for()
+        page.locator(".hint-key").nth(1).wait_for()
         assert page.locator(".hint-key").all_text_contents()[:2] == ["(empty)", "\\x00\\xff"]
         go(page, url, "filters", show="table")
         page.locator(".trouble", has_text=where).wait_for()
@@ -856,6 +938,7 @@ def test_keys_of_indexeddb_are_words(browser: Any, tmp_path: Path) -> None:
         page.locator("section[aria-label=Memtable] td", has_text=words).click()
         page.locator("section[aria-label=Memtable] td a").click()
         page.locator(".verdict code", has_text=words).wait_for()
+        page.locator(".hint-key").wait_for()
         assert page.locator(".hint-key").all_text_contents() == [words]
         go(page, url, "table", name=next(store.glob("*.ldb")).name, block=0)
         page.locator("section.inside td", has_text=words).wait_for()

@@ -26,12 +26,13 @@ from driven import (
 from make_playground import transferred
 
 from lsmkv import BloomFilterPolicy
+from lsmkv.engine.filter.rates import expected_rate
 from lsmkv.tools.playground.server import application
 
 MOST = 9_000_000
 """Bytes that a visitor downloads at most, if the server compresses."""
 MOST_OF_ALL = 15_000_000
-EXTRA = ("editor", "inspect/vendor", "pictures/")
+EXTRA = ("course", "editor", "inspect/vendor", "pictures/")
 """What neither the story nor the filter's page loads."""
 PAGES = ("", "bloom.html", "folder.html", "console.html", "course.html")
 
@@ -75,6 +76,82 @@ def test_the_first_view_needs_no_engine(browser: Any, playground_url: str) -> No
         assert page.locator("h1").is_visible()
         assert page.locator("#engine progress").is_visible()
         assert not page.locator(".unserved").is_visible()
+
+
+SAID = {
+    "": ["How filters cut disk reads", "1. A store is made", "4. Keys that a hash does not tell"],
+    "bloom.html": ["A Bloom filter, step by step", "Add keys, ask for keys, and follow each probe"],
+    "folder.html": ["Look into a LevelDB folder", "Where such folders are", "Bitcoin Core"],
+    "console.html": ["Python with lsmkv imported, in this tab"],
+    "course.html": ["Build your own store", "1 Varints and internal keys", "12 Measuring"],
+}
+"""What a page's HTML says by itself."""
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_text_needs_no_script(browser: Any, playground_url: str, path: str) -> None:
+    with quiet_page(browser, playground_url, java_script_enabled=False) as page:
+        page.goto(playground_url + path)
+        words = page.locator("main").inner_text()
+        for said in SAID[path]:
+            assert said in words
+        assert fits(page)
+
+
+WRITTEN = {
+    "": "#lookups .quiet",
+    "bloom.html": ".formulas p >> nth=2",
+    "folder.html": ".zone-words",
+    "console.html": ".examples .card >> nth=5",
+    "course.html": ".lab-text h3 >> nth=0",
+}
+"""What the scripts of a page write before the engine is there."""
+
+
+def start(page: Any, path: str) -> tuple[str, str]:
+    """Use a control of the page; where its answer will be, and a part of it."""
+    if path == "bloom.html":
+        page.get_by_label("Ask for a key").fill("swan")
+        page.keyboard.press("Enter")
+        return ".bloom .now", "LevelDB\u2019s hash of swan"
+    if path == "folder.html":
+        page.get_by_role("button", name="Show an example").click()
+        return ".folder-note", "example: "
+    if path == "console.html":
+        page.get_by_label("Python", exact=True).fill("print(6 * 7)")
+        page.keyboard.press("Enter")
+        return ".transcript .output", "42"
+    if path == "course.html":
+        page.get_by_role("button", name="Run the checks").click()
+        return ".results .total", "checks passed"
+    assert page.get_by_role("button", name="Ask 1,000 absent keys of each").is_disabled()
+    assert page.get_by_role("button", name="Make it again").is_disabled()
+    return "#lookups .sentence", "Your 200 lookups read"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_text_is_there_before_python(browser: Any, playground_url: str, path: str) -> None:
+    """And what a visitor does is done when Python has come."""
+    with quiet_page(browser, playground_url) as page:
+        page.add_init_script(WITHOUT_SERVICE_WORKERS)
+        held: list[Any] | None = []
+        page.route(
+            "**/pyodide/*",
+            lambda route: route.continue_() if held is None else held.append(route),
+        )
+        page.goto(playground_url + path, timeout=120_000)
+        page.locator(WRITTEN[path]).wait_for()
+        page.locator("#engine progress").wait_for()
+        for said in SAID[path][:2]:
+            assert said in page.locator("main").inner_text()
+        place, answer = start(page, path)
+        page.wait_for_timeout(200)
+        assert page.locator("html[data-engine=ready]").count() == 0
+        assert page.locator(place).filter(has_text=answer).count() == 0
+        waiting, held = held, None
+        for route in waiting or ():
+            route.continue_()
+        page.locator(place).filter(has_text=answer).wait_for(timeout=120_000)
 
 
 def test_it_works_without_a_service_worker(browser: Any, playground_url: str) -> None:
@@ -241,7 +318,21 @@ def test_rates_are_measured_beside_the_expected_ones(bloom_page: Any) -> None:
     circles = bloom_page.locator(".rate-curve circle")
     circles.nth(11).wait_for(timeout=60_000)
     assert circles.count() <= 13
-    assert "of 10,000 random absent keys pass this filter" in bloom_page.content()
+    words = bloom_page.locator(".rates p").text_content()
+    found = re.fullmatch(
+        r"(\d+) of 10,000 random absent keys pass this filter: (.+?)%\. Its very bits predict "
+        r"(.+?)%\. Other filters of this size, with other 32 keys, are better or worse: (.+?)% "
+        r"pass on average\. .*",
+        words,
+    )
+    assert found, words
+    passed, measured, predicted, average = map(float, found.groups())
+    assert measured == pytest.approx(passed / 100, rel=0.05)
+    assert predicted == pytest.approx(measured, rel=0.3)
+    assert average == pytest.approx(100 * expected_rate(32, 320, 6), rel=0.05)
+    assert predicted > 1.2 * average  # of the keys that the page begins with
+    own = bloom_page.get_by_role("region", name="LevelDB\u2019s Bloom filter")
+    assert f"measured, predicted by its bits{measured:g}%, {predicted:g}%" in own.text_content()
     fuse = bloom_page.get_by_role("region", name="A fuse filter")
     assert "968 made-up keys" in fuse.text_content()
     assert fuse.locator(".lab-probed.lab-set").count() == 4
@@ -305,6 +396,39 @@ def test_a_get_marks_the_blocks_that_it_reads(story: Any) -> None:
     assert marked(story, "saved") == count
     assert blocks(story, "With filters") == "0 blocks"
     assert "Not there: 0 blocks read" in story.locator("#lookup .now").text_content()
+
+
+@pytest.mark.parametrize("label", ["off", "on", "Suspense"])
+def test_controls_wait_for_the_first_get(shared: Any, playground_url: str, label: str) -> None:
+    """They are used while the engine has not answered it."""
+    with quiet_on(shared, playground_url) as page:
+        page.add_init_script(HELD_GETS)
+        open_page(page, f"{playground_url}#filters={'on' if label == 'off' else 'off'}")
+        page.locator("#lookup .hint-key").first.wait_for(timeout=120_000)
+        page.get_by_label(label, exact=label != "Suspense").check()
+        page.keyboard.press("ArrowRight")
+        for name in ("Step forward", "Play", "Reveal the next step", "Begin again"):
+            for one in page.get_by_role("button", name=name).all():
+                if one.is_visible() and one.is_enabled():
+                    one.click()
+        page.evaluate("letGetsGo()")
+        page.locator(
+            "#lookup .now:has-text('A Get of'), #lookup .now:has-text('read, ')"
+        ).wait_for()
+
+
+HELD_GETS = """
+let waits = [];
+const post = Worker.prototype.postMessage;
+Worker.prototype.postMessage = function (message, ...more) {
+  if (waits && message.view === "story/get") waits.push(() => post.call(this, message, ...more));
+  else post.call(this, message, ...more);
+};
+globalThis.letGetsGo = () => {
+  for (const go of waits) go();
+  waits = null;
+};
+"""
 
 
 def test_steps_of_a_get_go_back_by_keyboard(story: Any) -> None:
@@ -445,6 +569,16 @@ def test_names_and_sequential_keys_are_asked_for(story: Any) -> None:
     story.get_by_role("button", name="Ask 1,000 absent keys of each").click()
     story.locator("#hashes p strong").wait_for()
     figures = story.locator("#hashes figcaption").all_text_contents()
+    assert all("sequential keys with gaps" in one for one in figures[1:])
     passed = [int(re.search(r"(\d+) of 1,000", one)[1]) for one in figures]
     assert passed[1] > 50 > max(passed[0], passed[2])
+    rows = story.locator("#hashes tbody tr")
+    assert rows.count() == 3
+    between = rows.nth(0).locator("td").all_text_contents()
+    assert f"{passed[1] / 10:g}%" in between
+    story.set_viewport_size(PHONE)
+    table = story.locator("#hashes .scroll")
+    assert table.evaluate("one => one.scrollWidth <= one.clientWidth")
+    assert fits(story)
+    story.set_viewport_size(WIDE)
     assert serious_faults(story) == []

@@ -95,6 +95,37 @@ def test_an_endless_loop_is_ended(course: Any) -> None:
     assert "7 of 7 checks passed" in check(course)
 
 
+def test_another_lab_ends_what_runs(course: Any) -> None:
+    go_to(course, 1)
+    source = (REFERENCES / "lab1_keys.py").read_text(encoding="utf-8")
+    write(course, source + "\n\ndef encode_varint(value):\n    while True:\n        pass\n")
+    course.get_by_role("button", name="Run the checks").click()
+    course.wait_for_selector("html[data-checks=running]", state="attached")
+    go_to(course, 4)
+    runner = course.get_by_role("button", name="Run the checks")
+    runner.wait_for()
+    assert runner.is_enabled()
+    assert course.locator(".results", has_text="Ended.").count() == 0
+    write(course, (REFERENCES / "lab4_bloom.py").read_text(encoding="utf-8"))
+    assert "checks passed" in check(course)
+    go_to(course, 1)
+    write(course, source)
+
+
+def test_checks_are_ended_before_the_engine_is_loaded(browser: Any, playground_url: str) -> None:
+    """And begin again once it is."""
+    context = browser.new_context()
+    with quiet_on(context, playground_url) as page:
+        page.set_default_timeout(120_000)
+        page.goto(f"{playground_url}course.html#lab=1")
+        page.get_by_role("button", name="Run the checks").click()
+        page.get_by_role("button", name="End", exact=True).click()
+        page.locator(".results", has_text="Ended.").wait_for()
+        page.locator("#engine", has_text="The engine is loaded").wait_for()
+        assert "checks passed" in check(page)
+    context.close()
+
+
 def test_what_is_written_stays_and_is_saved_as_a_folder(course: Any, tmp_path: Path) -> None:
     go_to(course, 3)
     write(course, "# mine, é\n")

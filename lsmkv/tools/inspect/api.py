@@ -27,6 +27,7 @@ from lsmkv.tools.inspect.plain import NotThereError, Plain, whole_number
 from lsmkv.tools.inspect.replays import DEFAULT_GETS, Question, Replays
 from lsmkv.tools.inspect.sandbox import Scratch
 from lsmkv.tools.inspect.source import Source
+from lsmkv.tools.inspect.suggested import suggested
 from lsmkv.tools.text import from_hex, unescape
 
 Query = Mapping[str, str]
@@ -306,6 +307,7 @@ VIEWS: dict[str, View] = {
     "table": _table,
     "block": _block,
     "get": lambda api, query: lookup(api.source, _key(query)),
+    "get/suggest": lambda api, _: suggested(api.source),
     "memtable": _memtable,
     "entries": _entries,
     "entries/lines": _lines,

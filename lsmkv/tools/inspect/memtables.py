@@ -43,6 +43,11 @@ def memtable(source: Source, first: int = 0, key: bytes | None = None) -> Plain:
     } | memtable_facts(source)
 
 
+def memtable_keys(source: Source, most: int) -> list[bytes]:
+    """The first keys of the memtables, in order: ``most`` of them at most."""
+    return [key for key, _, _ in itertools.islice(_entries(source.db(), source), most)]
+
+
 def memtable_facts(source: Source) -> Plain:
     """The size of the memtables, their logs, and when they become a table; also as a sentence.
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import gzip
 import os
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
+from starlette.responses import FileResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from lsmkv.tools.inspect.guard import Guard
 
@@ -29,6 +35,11 @@ FILES = "files.json"
 """The list of files, which every playground has."""
 
 
+_PACKED = (".whl", ".zip", ".png")  # compressing them again saves little
+_LEVEL = 6
+_LEAST = 500  # bytes that are worth compressing
+
+
 class NotBuiltError(ValueError):
     """No directory holds a playground."""
 
@@ -40,7 +51,7 @@ def application(directory: str) -> Starlette:
         "Cache-Control": "no-cache",  # a browser keeps files, and asks whether they have changed
     }
     return Starlette(
-        routes=[Mount("/", StaticFiles(directory=directory, html=True))],
+        routes=[Mount("/", _Compressed(directory=directory, html=True))],
         middleware=[Middleware(Guard, host=HOST, token=None, headers=headers)],
     )
 
@@ -58,3 +69,71 @@ def built(given: str | None, places: tuple[str, ...]) -> str:
         f"{where}: there is no playground. 'make playground' in a checkout of lsmkv builds it, for"
         " which npm is needed; --directory names another place"
     )
+
+
+class _Compressed(StaticFiles):
+    """Static files, sent with gzip to clients that accept it.
+
+    Each file is compressed once.  A compressed answer has its own ETag, and a request for a range
+    gets the plain bytes: a range is one of the file.
+    """
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """The answer to a request for the file at ``path``."""
+        answer = await super().get_response(path, scope)
+        answer.headers.add_vary_header("Accept-Encoding")
+        asked = Headers(scope=scope)
+        if (
+            not isinstance(answer, FileResponse)
+            or answer.status_code != 200
+            or "range" in asked
+            or not accepts_gzip(asked.get("accept-encoding", ""))
+        ):
+            return answer
+        path = os.fspath(answer.path)
+        size = int(answer.headers["content-length"])
+        if size < _LEAST or path.endswith(_PACKED):
+            return answer
+        tag = f'{answer.headers["etag"][:-1]}-gzip"'
+        body = b""
+        status = 304 if tag in _tags(asked.get("if-none-match", "")) else 200
+        if status == 200:
+            body = await run_in_threadpool(_compressed, path, tag)
+        headers = {
+            name: value
+            for name, value in answer.headers.items()
+            if name in ("content-type", "last-modified", "vary")
+        } | {"etag": tag}
+        if status == 200:
+            headers |= {"content-encoding": "gzip", "content-length": str(len(body))}
+        return Response(body, status, headers)
+
+
+def accepts_gzip(header: str) -> bool:
+    """True if this ``Accept-Encoding`` allows gzip.
+
+    >>> [accepts_gzip(one) for one in ("br, gzip", "*;q=0.5", "gzip;q=0, *", "", "identity")]
+    [True, True, False, False, False]
+    """
+    weights: dict[str, float] = {}
+    for part in header.lower().split(","):
+        coding, *parameters = (one.strip() for one in part.split(";"))
+        weights[coding] = 1.0
+        for one in parameters:
+            if one.startswith("q="):
+                try:
+                    weights[coding] = float(one[2:])
+                except ValueError:
+                    weights[coding] = 0.0
+    return weights.get("gzip", weights.get("*", 0.0)) > 0
+
+
+def _tags(header: str) -> list[str]:
+    return [one.strip().removeprefix("W/") for one in header.split(",")]
+
+
+@functools.lru_cache(maxsize=256)
+def _compressed(path: str, _tag: str) -> bytes:
+    """The file's bytes with gzip; ``_tag`` changes with the file."""
+    with open(path, "rb") as file:
+        return gzip.compress(file.read(), _LEVEL, mtime=0)

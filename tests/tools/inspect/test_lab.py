@@ -49,6 +49,7 @@ console.log(JSON.stringify({
     return asked.map((key) => filter.mayMatch(leveldbHash(decode(key))));
   }),
   expected: sizes.map((one) => [expectedRate(...one), expectedFill(...one)]),
+  predicted: filters.map((data) => bloom.rateOfBits(data, 8 * (data.length - 1), data.at(-1))),
   wanted: rates.map((rate) => bloom.bitsPerKeyFor(rate, 100, 64)),
 }));
 """
@@ -92,6 +93,11 @@ def test_bits_are_those_of_the_policy(number: int, tmp_path: Path) -> None:
             [policy.key_may_match(key, data) for key in asked]
             for policy, data in zip(policies, filters, strict=True)
         ]
+    hashes = [rng.getrandbits(32) for _ in range(20_000)]
+    for predicted, policy, data in zip(report["predicted"], policies, filters, strict=True):
+        passed = sum(policy.hash_may_match(one, data) for one in hashes) / len(hashes)
+        doubt = 5 * (max(passed, 2e-4) / len(hashes)) ** 0.5  # five standard deviations
+        assert abs(predicted - passed) <= doubt
     for (expected, fill), size in zip(report["expected"], SIZES, strict=True):
         assert expected == pytest.approx(expected_rate(*size))
         assert fill == pytest.approx(expected_fill(*size))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gzip
+import os
 import re
 from pathlib import Path
 
@@ -8,7 +10,7 @@ from inspected import request
 from page_frame import framed
 
 import lsmkv
-from lsmkv.tools.playground.server import POLICY, NotBuiltError, application, built
+from lsmkv.tools.playground.server import POLICY, NotBuiltError, accepts_gzip, application, built
 
 PAGES = Path(lsmkv.__file__).parent / "tools" / "playground" / "static"
 
@@ -39,6 +41,73 @@ def test_a_file_that_has_not_changed_is_not_sent_again(made: Path) -> None:
     tag = request(app, "/engine.wasm").headers["etag"]
     again = request(app, "/engine.wasm", if_none_match=tag)
     assert (again.status, again.body) == (304, b"")
+
+
+TEXT = b"export const words = 'the same again and again';\n" * 400
+
+
+def test_files_are_compressed_for_those_who_accept_it(made: Path) -> None:
+    (made / "long.js").write_bytes(TEXT)
+    (made / "stdlib.zip").write_bytes(TEXT)
+    app = application(str(made))
+    plain = request(app, "/long.js")
+    packed = request(app, "/long.js", accept_encoding="gzip, deflate, br")
+    assert (plain.body, gzip.decompress(packed.body)) == (TEXT, TEXT)
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) == len(packed.body) < len(TEXT) / 20
+    assert packed.headers["content-type"] == plain.headers["content-type"]
+    assert packed.headers["content-security-policy"].startswith(POLICY)
+    assert packed.headers["vary"] == plain.headers["vary"] == "Accept-Encoding"
+    for unchanged, accepted in (
+        ("/long.js", "gzip;q=0"),
+        ("/stdlib.zip", "gzip"),
+        ("/module.mjs", "gzip"),
+    ):
+        answer = request(app, unchanged, accept_encoding=accepted)
+        assert (answer.status, "content-encoding" in answer.headers) == (200, False)
+        assert answer.body == (made / unchanged[1:]).read_bytes()
+    missing = request(app, "/nothing", accept_encoding="gzip")
+    assert (missing.status, "content-encoding" in missing.headers) == (404, False)
+
+
+def test_each_encoding_has_its_own_etag(made: Path) -> None:
+    (made / "long.js").write_bytes(TEXT)
+    app = application(str(made))
+    tags = [
+        request(app, "/long.js", accept_encoding=one).headers["etag"]
+        for one in ("gzip", "identity")
+    ]
+    assert len(set(tags)) == 2
+    for tag in (*tags, f'W/{tags[0]}, "other"'):
+        again = request(app, "/long.js", accept_encoding="gzip", if_none_match=tag)
+        assert (again.status, again.body) == (304, b"")
+        assert "content-encoding" not in again.headers
+        assert again.headers["vary"] == "Accept-Encoding"
+    other = request(app, "/long.js", if_none_match=tags[0])
+    assert (other.status, other.body) == (200, TEXT)
+    changed = TEXT.replace(b"again", b"twice")
+    (made / "long.js").write_bytes(changed)
+    os.utime(made / "long.js", (1, 1))
+    newer = request(app, "/long.js", accept_encoding="gzip", if_none_match=tags[0])
+    assert (newer.status, gzip.decompress(newer.body)) == (200, changed)
+
+
+def test_a_range_is_one_of_the_file(made: Path) -> None:
+    (made / "long.js").write_bytes(TEXT)
+    app = application(str(made))
+    part = request(app, "/long.js", accept_encoding="gzip", range="bytes=10-19")
+    assert (part.status, part.body) == (206, TEXT[10:20])
+    assert part.headers["content-range"] == f"bytes 10-19/{len(TEXT)}"
+    assert "content-encoding" not in part.headers
+    packed = request(app, "/long.js", accept_encoding="gzip").headers["etag"]
+    whole = request(app, "/long.js", accept_encoding="gzip", range="bytes=10-19", if_range=packed)
+    assert (whole.status, whole.body) == (200, TEXT)
+
+
+def test_a_weight_of_an_encoding_that_is_no_number_refuses_it() -> None:
+    assert accepts_gzip("deflate, GZIP;q=0.001")
+    assert not accepts_gzip("gzip;q=much")
 
 
 def test_only_pages_of_this_machine_are_answered(made: Path) -> None:

@@ -216,6 +216,33 @@ function allSet(distinct, fill, bothClear) {
   return product;
 }
 
+const HASHES = 2 ** 18; // that stand for all 2^32; of rates above 0.1% two digits are right
+const lastRate = { name: "", passed: 0 };
+
+/** The share of all hashes that pass these very bits: the filter's own rate, where `expectedRate` is an average. */
+export function rateOfBits(array, bits, probes) {
+  const name = `${bits} ${probes} ${array.join()}`;
+  if (lastRate.name === name) return lastRate.passed / HASHES;
+  let passed = 0;
+  let hash = 1;
+  for (let n = 0; n < HASHES; n++) {
+    hash ^= hash << 13; // Marsaglia's xorshift
+    hash ^= hash >>> 17;
+    hash ^= hash << 5;
+    let sum = hash >>> 0;
+    const delta = ((sum >>> 17) | (sum << 15)) >>> 0;
+    let probe = 0;
+    for (; probe < probes; probe++) {
+      const position = sum % bits;
+      if (!((array[position >> 3] >> (position & 7)) & 1)) break;
+      sum = (sum + delta) >>> 0;
+    }
+    if (probe === probes) passed++;
+  }
+  Object.assign(lastRate, { name, passed });
+  return passed / HASHES;
+}
+
 /** The least bits a key, a whole number of at most `most`, whose expected rate is at most `rate`. */
 export function bitsPerKeyFor(rate, keys, most) {
   let bits = Math.max(1, Math.ceil(-Math.log(rate) / Math.LN2 ** 2));

@@ -12,7 +12,10 @@ const MARKS = { memtable: "▤", index: "☰", filter: "▚", block: "■", tabl
 const WORDS = { saved: "saved", read: "read", wasted: "wasted", plain: "" };
 const TONES = [["saved", "saved: a filter said no"], ["read", "read: it contains the key"],
   ["wasted", "wasted: read, but without the key"], ["asking", "looked at"],
-  ["waiting", "not looked at yet"], ["pale", "the key is outside its range"]];
+  ["waiting", "not looked at yet"], ["unasked", "not looked at: the answer was known"], ["pale", "the key is outside its range"]];
+
+const KINDS = [["absent", "absent, in the range of tables"], ["near", "absent, a near miss"], ["wrong", "absent, but a filter errs"],
+  ["present", "present"]];
 
 export const view = {
   name: "get",
@@ -26,7 +29,7 @@ function mount(root, page) {
   let query = {};
   let found = null;
   let levels = null;
-  let unflushed = []; // keys of the memtable
+  let suggested = null; // keys to ask for, by kind
   let asked = null;
   const input = h("input", {
     type: "text", name: "key", autocomplete: "off", spellcheck: "false", "aria-label": "Key",
@@ -40,7 +43,7 @@ function mount(root, page) {
   } }, h("label", { class: "grow" }, h("span", {}, "Key"), input),
   h("label", { class: "check" }, hex, " in hexadecimal"),
   h("button", { type: "submit", class: "main" }, "Get"));
-  const hints = h("p", { class: "hints" });
+  const hints = h("div", { class: "hints" });
   const player = new Player({
     label: "Steps of the Get",
     onstep: (step) => page.go("get", { ...query, step }, { replace: true }),
@@ -73,8 +76,7 @@ function mount(root, page) {
       if (!levels) show(hints, "The store is being read …");
       if (!levels) {
         levels = await ask("levels", {}, signal);
-        unflushed = levels.readable && levels.facts.memtable.total && !isReport
-          ? (await ask("memtable", {}, signal)).entries.map((one) => one.key) : [];
+        suggested = null;
       }
       hint();
       if (!levels.readable) throw new Error(`The store cannot be opened: ${levels.error}`);
@@ -82,14 +84,18 @@ function mount(root, page) {
         page.go("get", answered("get")[0], { replace: true });
         return;
       }
-      if (key() === undefined) return;
+      if (key() === undefined) {
+        await suggest(signal);
+        return;
+      }
       found = await ask("get", question(), signal);
       if (!isReport && found.tables.some((one) => !knows(levels, one.name))) {
         levels = await ask("levels", {}, signal); // a writer has moved on
       }
-      asked = null;
       result.hidden = false;
       draw();
+      await suggest(signal);
+      asked = null;
     } catch (error) {
       if (error.name === "AbortError") return;
       asked = null;
@@ -97,6 +103,18 @@ function mount(root, page) {
       result.hidden = true;
       page.fail(error);
     }
+  }
+
+  /** Ask for keys to offer; after the Get, since the engine takes a moment to find them. */
+  async function suggest(signal) {
+    if (isReport || suggested) return;
+    try {
+      suggested = await ask("get/suggest", {}, signal);
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      suggested = {}; // the page works without them
+    }
+    hint();
   }
 
   /** Ask again, of the store as it is now. */
@@ -110,11 +128,12 @@ function mount(root, page) {
   }
 
   function hint() {
-    const keys = isReport ? answered("get").map((one) => ({ text: one.key })) : samples(levels, unflushed);
-    show(hints, keys.length ? (isReport ? "The Gets in this report: " : "Try: ") : "", keys.slice(0, 40).map((one) =>
+    const kinds = isReport ? [["The Gets in this report", answered("get").map((one) => ({ text: one.key })).slice(0, 40)]]
+      : KINDS.map(([kind, words]) => [words, suggested?.[kind] ?? []]);
+    show(hints, kinds.map(([words, keys]) => (keys.length ? h("p", {}, `${words}: `, keys.map((one) =>
       [button(shortKey(one), () => page.go("get", { key: one.text }), {
         class: "hint-key", "aria-pressed": String(one.text === query.key),
-      }), " "]).flat());
+      }), " "]).flat()) : null)));
   }
 
   function draw() {
@@ -168,13 +187,18 @@ function mount(root, page) {
       if (one.table && one.kind !== "table" && (one.tone !== "plain" || !passed.has(one.table))) passed.set(one.table, one.tone);
     }
     const path = new Set(found.tables.map((one) => one.name));
+    // Tables that are not asked follow the one that has the answer.
+    const known = found.steps.findIndex((one) => one.kind === "table");
+    const unasked = new Set(known >= 0 && step >= known - 1 ? found.steps.filter((one) => one.kind === "table").map((one) => one.table) : []);
     bars.set(levelRows(levels.levels, (bar, table) => {
       bar.dim = !path.has(table.name);
       bar.outlined = table.name === here;
       const tone = passed.get(table.name);
       if (tone) bar.tone = tone === "plain" ? "asking" : tone;
-      else if (!bar.dim) bar.tone = "waiting";
-      bar.about.push(bar.dim ? "its range does not include the key" : tone && tone !== "plain" ? WORDS[tone] : "its range includes the key");
+      else if (!bar.dim) bar.tone = unasked.has(table.name) ? "unasked" : "waiting";
+      else if (!bar.damaged) bar.tone = "bar"; // as in the legend
+      bar.about.push(bar.dim ? "its range does not include the key" : tone && tone !== "plain" ? WORDS[tone]
+        : unasked.has(table.name) ? "not looked at: the answer was known" : "its range includes the key");
     }), { selected: null });
   }
 
@@ -246,12 +270,4 @@ function detail(step) {
 
 function knows(levels, name) {
   return levels.levels.some((level) => level.tables.some((table) => table.name === name));
-}
-
-/** Some keys of the store to begin with: of its tables, and of its memtable. */
-function samples(levels, unflushed) {
-  const keys = levels.levels.flatMap((level) => level.tables.slice(0, 3).flatMap((table) => [table.smallest, table.largest]));
-  const short = (all) => [...new Map(all.filter((key) => !key.cut && key.bytes < 40).map((key) => [key.text, key])).values()];
-  const some = short(keys).slice(0, 5);
-  return short([...some, ...short(unflushed).slice(0, some.length ? 2 : 7)]);
 }

@@ -1,6 +1,6 @@
 // What the filter lab says: figures and keys as text, and the sentences about a trial.
 
-import { expectedFill, expectedRate, textbookRate } from "./bloom.js";
+import { expectedFill, expectedRate, rateOfBits, textbookRate } from "./bloom.js";
 import { number } from "./format.js";
 import { ASKED } from "./trial.js";
 
@@ -82,7 +82,8 @@ export function figuresOf({ filter, keys, passed }) {
     ["fill expected", percent(expectedFill(keys.length, bits, probes))],
     ["absent keys that pass", `${number(passed)} of ${number(ASKED)}`],
     ["rate measured", percent(passed / ASKED)],
-    ["rate expected", percent(expectedRate(keys.length, bits, probes))],
+    ["rate that these bits predict", percent(rateOfBits(filter.array, bits, probes))],
+    ["average of such filters", percent(expectedRate(keys.length, bits, probes))],
     ["textbook, large filters", percent(textbookRate(keys.length, bits, probes))],
   ];
 }

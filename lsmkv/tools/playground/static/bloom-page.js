@@ -260,7 +260,7 @@ class BloomPage {
     this.steps = found.asked === null ? [] : stepsOf({ ...found.asked, text: asked }, question.bits, (position) => isSet(start, position), adding);
     this.picture.classList.remove("pending");
     this.draw();
-    this.comparison.update({ ...question, perKey: this.state.perKey, asked });
+    this.comparison.update({ ...question, array: this.found.array, perKey: this.state.perKey, asked });
   }
 
   fail(error) {

@@ -1,6 +1,6 @@
-// The false positives of a Bloom filter, expected beside measured, and other filters with the same keys.
+// The false positives of a Bloom filter, predicted beside measured, and other filters with the same keys.
 
-import { bitsFor, expectedRate, probesFor } from "./inspect/bloom.js";
+import { bitsFor, expectedRate, probesFor, rateOfBits } from "./inspect/bloom.js";
 import { h, show } from "./inspect/dom.js";
 import { BitGrid, curve } from "./inspect/draw.js";
 import { bytes, count, number } from "./inspect/format.js";
@@ -21,6 +21,7 @@ export class Comparison {
     this.timer = 0;
     this.measured = new Map(); // bits per key -> the share that passed
     this.keys = ""; // what `measured` is about
+    this.found = null; // what is shown: a state, and the engine's answers about it
     this.curve = h("div", { class: "rate-curve" });
     this.words = h("p", { role: "status" });
     this.cards = h("div", { class: "cards others" });
@@ -30,7 +31,7 @@ export class Comparison {
     this.slotStage = h("div", { class: "lab-stage" }, this.slots.root);
     this.element = h("div", { class: "lab below" },
       h("section", { class: "card", "aria-label": "False positives" },
-        h("h2", {}, "False positives: expected and measured"),
+        h("h2", {}, "False positives: predicted and measured"),
         h("div", { class: "rates" }, this.curve, this.words)),
       h("section", { "aria-label": "Other filters" },
         h("h2", {}, "The same keys in other filters"), this.cards));
@@ -45,10 +46,12 @@ export class Comparison {
   }
 
   async measure(turn) {
-    const { keys, bits, probes, perKey, asked } = this.state;
-    this.others = await this.engine.ask("others", { keys, per_key: perKey, asked });
-    this.live = await this.engine.ask("passed", { keys, bits, probes });
+    const { keys, bits, probes, perKey, asked, array } = this.state;
+    const others = await this.engine.ask("others", { keys, per_key: perKey, asked });
+    const live = await this.engine.ask("passed", { keys, bits, probes });
     if (turn !== this.turn) return;
+    const [rate, average] = [rateOfBits(array, bits, probes), expectedRate(keys.length, bits, probes)];
+    this.found = { ...this.state, others, live, rate, average };
     this.drawOthers();
     if (JSON.stringify(keys) !== this.keys) this.measured = new Map();
     this.keys = JSON.stringify(keys);
@@ -63,12 +66,11 @@ export class Comparison {
   }
 
   drawCurve() {
-    const { keys, bits, probes } = this.state;
-    const { passed, asked } = this.live;
+    const { keys, bits, rate: predicted, average } = this.found;
+    const { passed, asked } = this.found.live;
     const now = keys.length ? Math.min(bits / keys.length, MOST) : 0;
     const rate = passed / asked;
     const points = [...this.measured].filter(([tried]) => tried !== now);
-    const expected = expectedRate(keys.length, bits, probes);
     show(this.curve, keys.length ? curve({
       title: "False-positive rate by bits per key",
       description: `${percent(rate)} of absent keys pass at ${now.toFixed(1)} bits per key`,
@@ -82,16 +84,15 @@ export class Comparison {
     }) : h("p", {}, "Without keys nothing passes."));
     show(this.words,
       `${number(passed)} of ${number(asked)} random absent keys pass this filter: `, h("strong", {}, percent(rate)),
-      `; ${percent(expected)} are expected. `,
-      `The line is the expected rate of filters with ${count(keys.length, "key")}. Each dot is measured with ${number(asked)} absent keys; `
-      + "the large dot is this filter. The formula (1 − e^(−kn/m))^k is for large filters. The line is for filters of this size, whose probes sometimes coincide.");
+      `. Its very bits predict ${percent(predicted)}. Other filters of this size, with other ${number(keys.length)} keys, are better or worse: ${percent(average)} pass on average. `,
+      `The line is that average for filters with ${count(keys.length, "key")}. Each dot is measured with ${number(asked)} absent keys; `
+      + "the large dot is this filter. The formula (1 − e^(−kn/m))^k is for large filters. The line allows for small ones, whose probes sometimes coincide.");
   }
 
   drawOthers() {
-    if (!this.others) return;
-    const { keys, asked, bits, probes } = this.state;
-    const { bloom64, fuse, added } = this.others;
-    const own = { bytes: bits / 8 + 1, keys: keys.length, ...this.live, rate: expectedRate(keys.length, bits, probes) };
+    if (!this.found) return;
+    const { keys, asked, bits, probes, rate, live, others: { bloom64, fuse, added } } = this.found;
+    const own = { bytes: bits / 8 + 1, keys: keys.length, ...live, rate };
     const madeUp = added ? ` A fuse filter is made for at least 1,000 keys, so ${number(added)} made-up keys are in it as well.` : "";
     const cards = [
       ["LevelDB’s Bloom filter", own, `${probes} probes by one hash of 32 bits: the filter above.`, []],
@@ -105,7 +106,7 @@ export class Comparison {
       h("dl", { class: "pairs" }, [
         ["size", `${bytes(filter.bytes)}, ${filter.keys ? ((8 * filter.bytes) / filter.keys).toFixed(1) : "–"} bits per key`],
         ["absent keys that pass", `${number(filter.passed)} of ${number(filter.asked)}`],
-        ["measured, expected", `${percent(filter.passed / filter.asked)}, ${percent(filter.rate)}`],
+        ["measured, predicted by its bits", `${percent(filter.passed / filter.asked)}, ${percent(filter.rate)}`],
       ].map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", {}, value)))),
       more)));
     this.drawGrids();
@@ -116,7 +117,7 @@ export class Comparison {
   }
 
   drawGrids() {
-    const { bloom64, fuse } = this.others;
+    const { bloom64, fuse } = this.found.others;
     const widthOf = (stage) => Math.max(200, Math.floor(stage.clientWidth) - 6);
     const array = pairs(bloom64.hex);
     this.bits.layOut(Math.min(bloom64.bits, 2048), widthOf(this.bitStage));

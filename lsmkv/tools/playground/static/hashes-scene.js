@@ -2,7 +2,7 @@
 
 import { button, h, show } from "./inspect/dom.js";
 import { shape } from "./inspect/draw.js";
-import { number } from "./inspect/format.js";
+import { count, number } from "./inspect/format.js";
 import { percent } from "./inspect/sentences.js";
 
 const CELL = 8;
@@ -15,9 +15,10 @@ export class Hashes {
     this.engine = engine;
     this.grids = h("div", { class: "hash-grids" });
     this.words = h("p", { role: "status" });
+    this.table = h("div");
     this.again = button("Ask again", () => this.play(), { hidden: true });
     this.start = button("Ask 1,000 absent keys of each", () => this.run(), { class: "main", disabled: true });
-    show(place, h("p", { class: "actions" }, this.start, this.again), this.grids, this.words);
+    show(place, h("p", { class: "actions" }, this.start, this.again), this.grids, this.words, this.table);
   }
 
   begin() {
@@ -27,13 +28,13 @@ export class Hashes {
   async run() {
     this.start.disabled = true;
     try {
-      const { kinds } = await this.engine.ask("hashes");
-      this.kinds = kinds;
+      Object.assign(this, await this.engine.ask("hashes")); // kinds, sizes and patterns
       this.start.hidden = true;
       this.again.hidden = false;
       this.play();
     } catch (error) {
-      show(this.words, error.message);
+      this.start.disabled = false;
+      show(this.words, h("span", { class: "trouble" }, error.message));
     }
   }
 
@@ -43,6 +44,7 @@ export class Hashes {
     const grids = this.kinds.map((kind) => new Grid(kind));
     show(this.grids, grids.map((grid) => grid.root));
     show(this.words);
+    show(this.table);
     const whole = Math.max(...grids.map((grid) => grid.answers.length));
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     let done = still ? whole : 0;
@@ -56,10 +58,16 @@ export class Hashes {
   }
 
   sum(grids) {
-    const [names, counted, calm] = grids.map((grid) => percent(grid.passed / grid.answers.length));
-    show(this.words, `Of names ${names} pass, of sequential keys `, h("strong", {}, counted),
-      `: their 32-bit hashes are close to each other, so they share bits. How far depends on the number of keys: between 1% and 37% pass filters of 32 to 128 sequential keys. With a 64-bit hash it is ${calm}. `,
+    const [names, gaps, calm] = grids.map((grid) => percent(grid.passed / grid.answers.length));
+    show(this.words, `Of names ${names} pass, of the numbers between sequential keys `, h("strong", {}, gaps),
+      `: their 32-bit hashes are close to each other, so they share bits. With a 64-bit hash it is ${calm}. `,
       h("code", {}, "filter_policy=lsmkv.Bloom64Policy(10)"), " chooses that one; LevelDB reads such tables without their filters.");
+    show(this.table, h("p", {}, "How many pass depends on the numbers that are asked for, and on the number of keys in a filter. Without gaps, every number is a key."),
+      h("div", { class: "scroll" }, h("table", { class: "narrow devices patterns" },
+        h("thead", {}, h("tr", {}, ["absent keys that pass", ...this.sizes.map((size) => count(size, "key")), `${this.keys}, 64-bit`]
+          .map((one) => h("th", { scope: "col" }, one)))),
+        h("tbody", {}, this.patterns.map(({ title, leveldb, bloom64 }) => h("tr", {}, h("th", { scope: "row" }, title),
+          [...leveldb, bloom64].map((share) => h("td", {}, percent(share)))))))));
   }
 }
 

@@ -46,14 +46,15 @@ export class Lookup {
     this.engine = engine;
     this.keep = keep;
     this.key = state.get("key");
-    this.found = null;
+    this.found = null; // the engine's answer about `key`
+    this.turn = 0;
     this.tree = new Tree("The tables of the store, in which the blocks that the Get reads are marked");
     const asking = keyForm("A key of your own", "Get", (key) => this.get(key));
     this.field = asking.field;
     this.suggestions = h("div", { class: "suggestions" });
     this.filters = new Choice("filters", [["off", "off"], ["on", "on"]], state.get("filters") === "on" ? "on" : "off", () => {
       this.keep({ filters: this.filters.value });
-      this.play();
+      if (this.found) this.play();
     });
     this.suspense = h("input", { type: "checkbox", checked: state.get("suspense") === "on", onchange: () => this.change() });
     this.player = new Player({ label: "Steps of the Get", onstep: (step) => this.draw(step), pause: 700 });
@@ -94,6 +95,7 @@ export class Lookup {
       this.suggested = await this.engine.ask("story/suggest");
       this.waits.hidden = true;
       this.body.hidden = false;
+      this.player.set(0, 0);
       this.drawStage();
       await this.get(this.key ?? this.suggested.absent[0], this.key === null);
     } catch (error) {
@@ -120,17 +122,23 @@ export class Lookup {
     show(this.suggestions, kinds.map(([words, keys]) => (keys.length ? h("p", {}, h("span", { class: "quiet" }, `${words}: `), keys.map(hint)) : null)));
   }
 
+  /** Ask for a key; until the answer is there, the steps of the last one stay, as the last one's. */
   async get(key, isFirst = false) {
     if (!isFirst) this.keep({ key });
-    this.key = key;
+    const turn = ++this.turn;
     if (document.activeElement !== this.field) this.field.value = key;
+    let found;
     try {
-      this.found = await this.engine.ask("story/get", { key });
+      found = await this.engine.ask("story/get", { key });
     } catch (error) {
+      if (turn !== this.turn) return;
       this.player.stop();
       show(this.words, h("span", { class: "trouble" }, error.message));
       return;
     }
+    if (turn !== this.turn) return;
+    this.key = key;
+    this.found = found;
     this.play(isFirst);
   }
 

@@ -6,7 +6,9 @@ import { h } from "./inspect/dom.js";
 /** The engines of a page, of one `kind`; `place` shows how the first one loads. */
 export class Workers {
   constructor(place, kind) {
+    this.place = place;
     this.kind = kind;
+    this.isLoaded = false; // the first one
     this.use(new Engine(place, { kind }));
   }
 
@@ -14,7 +16,10 @@ export class Workers {
   use(engine) {
     this.current = engine;
     this.next = null;
-    engine.ready.then(() => { this.spare(); }, () => {});
+    engine.ready.then(() => {
+      this.isLoaded = true;
+      this.spare();
+    }, () => {});
   }
 
   spare() {
@@ -25,10 +30,11 @@ export class Workers {
     return this.current.ask(view, query, report);
   }
 
-  /** End what works, and go on with the spare one. */
+  /** End what works, and go on with the spare one; before the first is loaded, load it again. */
   end() {
     this.current.end();
-    this.spare();
+    if (this.isLoaded) this.spare();
+    else this.next = new Engine(this.place, { kind: this.kind });
     this.use(this.next);
   }
 }
