@@ -91,7 +91,7 @@ def _like(key: bytes, other: bytes, rng: random.Random) -> bytes:
 
 
 def _asked(db: lsmkv.DB, keys: list[bytes], end: float) -> Iterator[Explanation]:
-    """What Gets of these keys do, until ``end``; those that meet damage are left out."""
+    """Look these keys up, until ``end``; those that meet damage are left out."""
     for key in keys:
         try:
             yield db.explain(key)
