@@ -20,7 +20,7 @@ from lsmkv.tools.inspect.plain import NotThereError, Plain
 from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.sample_keys import Misspeller
 
-SECONDS: Final = 0.3
+SECONDS: Final = 2.0
 """After so long no further key is made."""
 LONGEST: Final = 40
 """Bytes of a key that is suggested."""
