@@ -43,8 +43,6 @@ _LONGEST_TIMER = 86_400.0
 """Seconds."""
 _ONE_ARGUMENT = 49
 """Overhead of an argument in memory, in bytes."""
-_MANY = 100
-"""Words of a request that may leave the loop although it stages long strings."""
 _INTERNAL = "ERR internal error: the server's log has the details"
 _SECURITY = (
     "POST or Host: was sent by %s: a web page can make a browser send commands to this server; "
@@ -148,7 +146,7 @@ class Engine(Service):
                 return
         self.space.records.touched = False
         if not session.skips and not session.silent:
-            if found.gives_way and (not found.stages or len(request) > _MANY):
+            if found.gives_way:
                 self.space.records.deadline = time.perf_counter() + self.reads.in_loop
             elif found.stages:
                 self.space.may_stage = not self.staging.resuming

@@ -136,7 +136,6 @@ LINES = [
     "XTRIM stream MAXLEN 400",
     "LREM list 0 nothing",
 ]
-KEYS = [b"key%05d" % number for number in range(1500)]
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -168,20 +167,14 @@ def with_arguments(name: str) -> list[bytes]:
         "ZADD": (b"sorted", pairs),
         "ZREM": (b"sorted", NUMBERS[:900]),
         "LPUSH": (b"list", words),
-        "DEL": (b"hash", [b"set", b"long", b"nothing", *KEYS]),
-        "UNLINK": (b"hash", [b"set", b"long", b"nothing", *KEYS]),
-        "MSET": (b"long", [b"1", b"set", b"2", *(word for key in KEYS for word in (key, b"v"))]),
-        "MSETNX": (b"new", [b"1", *(word for key in KEYS for word in (key, b"v"))]),
         "XDEL": (b"stream", [b"%d-1" % (int(number) + 1) for number in SOME]),
     }[name]
     return [name.encode(), key, *values]
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["SADD", "SREM", "HSET", "HDEL", "ZADD", "ZREM", "LPUSH", "XDEL", "RESTORE", "DEL", "UNLINK",
-     "MSET", "MSETNX"],
-)  # fmt: skip
+    "name", ["SADD", "SREM", "HSET", "HDEL", "ZADD", "ZREM", "LPUSH", "XDEL", "RESTORE"]
+)
 def test_many_arguments_leave_the_loop_too(name: str) -> None:
     async def main() -> None:
         async with hurried_engine() as engine:
@@ -191,12 +184,6 @@ def test_many_arguments_leave_the_loop_too(name: str) -> None:
                     words = [b"RESTORE", b"old", b"0", Client(other)("GET dump"), b"REPLACE"]
                 else:
                     words = with_arguments(name)
-                if name in ("DEL", "UNLINK"):
-                    engine.reads.in_loop = 100.0
-                    for one in (engine, other):
-                        Client(one)(b"MSET", *(word for key in KEYS for word in (key, key)))
-                        one.commit()
-                    engine.reads.in_loop = -1.0
                 client, sent = client_of(engine)
                 assert client(*words) is None
                 assert await ended(client, sent) == Client(other)(*words)
