@@ -417,17 +417,16 @@ def main(
     about = (
         f"Measured by `make bench-cache` ({where['processor']}, {where['cores']} cores,"
         f" {where['python']}, lsmkv {mode})."
-        " Full caches, at their limit while"
-        f" {times} times as much is stored, of values that do"
-        " not compress: milliseconds that a set takes and that it keeps processors busy, and the"
-        " slowest; Gets of keys that were stored lately, per second of one process, while the"
-        " cache is written and afterwards; the largest directory, by the sizes of its files and by"
-        " what they take on disk, as a multiple of the limit; and bytes that went to the disk as a"
-        " multiple of those stored. All caches take turns in one run."
+        f" Caches are full: {times} times their limit is stored, in values that do not compress."
+        " A set has its time in milliseconds, the time that it keeps processors busy, and the"
+        " slowest. Gets are of keys that were stored lately, per second of one process, while the"
+        " cache is written and afterwards. The directory is the largest one seen, as a multiple"
+        " of the limit: by the sizes of its files, and on disk. Bytes written to"
+        " the disk are a multiple of those stored. All caches take turns in one run."
     )
     replaying = (
-        "Hit ratios on traces that are replayed as fast as they go, beside those of an exact LRU"
-        " and of a FIFO with as many entries, and of an LRU whose values fill the limit:"
+        "Hit ratios on traces, replayed as fast as they go. Beside them stand an exact LRU and a"
+        " FIFO with as many entries, and an LRU whose values fill the limit:"
     )
     text = "\n\n".join(
         [
