@@ -103,8 +103,9 @@ def draw(reports: Sequence[dict[str, Any]]) -> tuple[str, str]:
     told = (
         f"{found['writes']:,} writes in {minutes:.0f} minutes with each kind of owner,"
         f" {found['kills']:,} kills ({found['owners']:,} of the owner), {found['stop']} stops of"
-        f" {stop:.0f} s, {found['reload']} reloads and {found['deploy']} deploys: no acknowledged"
-        f" write lost, no stale read, no error. The longest wait was {longest:.1f} s, in a stop."
+        f" {stop:.0f} s, {found['reload']} reloads and {found['deploy']} deploys. No acknowledged"
+        " write was lost, no read was stale, and no call raised an error. The longest wait was"
+        f" {longest:.1f} s, in a stop."
     )
     top = 50.0
     parts = [part for at, report in enumerate(reports) for part in panel(report, top + PANEL * at)]

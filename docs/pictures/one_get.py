@@ -58,9 +58,8 @@ def lane(
         name, y = f"{'with' if filters else 'without'}{at}", 74 + 56 * at
         after = _START + took * (at + 1)
         (probe,), block = table["filters"], table["spared"]
-        bits = ", ".join(f"bit {one}" for one in probe["positions"][-1:])
         said = (
-            ("filter: no", f"{bits} is 0: nothing to read")
+            ("filter: no", f"bit {probe['positions'][-1]} is 0: nothing to read")
             if filters
             else ("reads a block: not there", f"{block['bytes_read']:,} bytes from the disk")
         )
@@ -68,14 +67,12 @@ def lane(
         parts.append(f'<g class="{name}">')
         parts += [box(x, y, _LANE, 46, *said, kind="mark" if filters else "bad"), "</g>"]
         rules += shown(after, _END, name)
-    bytes_read = [0] * 4 if filters else [0, *(table["spared"]["bytes_read"] for table in tables)]
-    steps = range(len(tables) + 1)
-    for blocks in steps:
+    sizes = [] if filters else [table["spared"]["bytes_read"] for table in tables]
+    for blocks in range(len(sizes) + 1):
         begin = _START + took * blocks if blocks else 0
-        end = _END if blocks == steps[-1] else _START + took * (blocks + 1)
+        end = _END if blocks == len(sizes) else _START + took * (blocks + 1)
         name = f"count{'with' if filters else 'without'}{blocks}"
-        read = 0 if filters else blocks
-        line = f"{read} block{'s' * (read != 1)}, {sum(bytes_read[: read + 1]):,} bytes read"
+        line = f"{blocks} block{'s' * (blocks != 1)}, {sum(sizes[:blocks]):,} bytes read"
         parts.append(f'<g class="{name}">{text(middle, 258, "middle head", line)}</g>')
         rules += shown(begin, end, name)
     return parts, rules

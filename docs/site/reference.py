@@ -300,7 +300,7 @@ class Reference:
                     yield self.get(path).canonical_path if self._is_known(path) else path
 
     def _is_known(self, path: str) -> bool:
-        """Whether lsmkv defines or imports a path."""
+        """True if lsmkv defines or imports a path."""
         try:
             return path.startswith("lsmkv.") and bool(self.get(path).canonical_path)
         except (KeyError, griffe.AliasResolutionError, griffe.CyclicAliasError):
@@ -366,19 +366,16 @@ def is_record(thing: Any) -> bool:
 
 def parameters_of(thing: Any) -> dict[str, Any]:
     """The parameters of a function or class, by name."""
-    if thing.is_function:
-        found = list(thing.parameters)
-    elif thing.is_class and any(str(base) == "NamedTuple" for base in thing.bases):
+    if not (thing.is_function or thing.is_class):
+        return {}
+    if thing.is_class and any(str(base) == "NamedTuple" for base in thing.bases):
         kind = griffe.ParameterKind.positional_or_keyword
         return {
             name: keyword(name, member.annotation, kind, member.value)
             for name, member in thing.members.items()
             if member.is_attribute and member.annotation is not None
         }
-    elif thing.is_class:
-        found = list(thing.parameters)
-    else:
-        found = []
+    found = list(thing.parameters)
     bound = found and found[0].name in ("self", "cls")
     return {parameter.name: parameter for parameter in found[1 if bound else 0 :]}
 

@@ -318,8 +318,8 @@ def hits(
     return rows
 
 
-_SHORT = {"ms a set": 2, "worst": 4, "Gets/s after": 6, "directory": 7, "written": 9}
-"""The columns of the guide's table, and where they are in :func:`full`'s rows."""
+_SHORT = ("milliseconds", "worst", "gets_after", "size", "written")
+"""The columns of the guide's table, of those of ``full_cache.COLUMNS``."""
 
 
 def in_short(rows: list[list[str]]) -> str:
@@ -328,11 +328,13 @@ def in_short(rows: list[list[str]]) -> str:
     by_title: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         by_title.setdefault(row[0], {})[row[1]] = row
+    places = [2 + list(full_cache.COLUMNS).index(name) for name in _SHORT]
     lines = [
-        [title, *(found[engine][at] for at in _SHORT.values() for engine in engines)]
+        [title, *(found[engine][at] for at in places for engine in engines)]
         for title, found in by_title.items()
     ]
-    head = ["", *(f"{name}, {engine}" for name in _SHORT for engine in engines)]
+    titles = [full_cache.COLUMNS[name] for name in _SHORT]
+    head = ["", *(f"{title}, {engine}" for title in titles for engine in engines)]
     return table(head, lines, numbers=True)
 
 

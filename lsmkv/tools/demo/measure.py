@@ -140,6 +140,10 @@ class Measurement:
         plain["textbook_rate"] = self.textbook_rate
         return plain
 
+    def bits(self, keys: int) -> float:
+        """The size of its filters in bits, for each of its ``keys``."""
+        return 8 * self.filter_bytes / keys
+
     @property
     def textbook_rate(self) -> float | None:
         """:func:`textbook_rate` of its filters."""

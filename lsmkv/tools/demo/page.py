@@ -114,7 +114,7 @@ def _state(measurements: Sequence[Measurement], keys: int) -> Plain:
                 "absent": _lookups(one.absent),
                 "measured_rate": one.absent.positive_rate,
                 "predicted_rate": one.predicted_rate,
-                "bits_per_key": 8 * one.filter_bytes / keys,
+                "bits_per_key": one.bits(keys),
             }
             for one in measurements
         ],

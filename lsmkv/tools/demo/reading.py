@@ -70,10 +70,9 @@ def headline(measurements: Sequence[Measurement], keys: int, wrong: int, lookups
     if wrong or off is None or filtered is None or not filtered.absent.blocks_per_get:
         return findings(measurements, keys, wrong, lookups)[0]
     without, read = off.absent.blocks_per_get, filtered.absent.blocks_per_get
-    bits = 8 * filtered.filter_bytes / keys
     return (
         f"With a filter, a Get of an absent key reads {without / read:,.0f} times fewer blocks:"
-        f" {read:.3f} instead of {without:.3f}, for {bits:.1f} bits a key."
+        f" {read:.3f} instead of {without:.3f}, for {filtered.bits(keys):.1f} bits a key."
     )
 
 

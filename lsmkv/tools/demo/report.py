@@ -152,7 +152,7 @@ class _Report(Sheet):
             line.append(f"{one.absent.blocks_per_get:8.3f}", f"bold {color(one)}")
             line.append(f"{one.absent.times.per_get:7.1f}")
             line.append(f"{one.present.blocks_per_get:8.3f}{one.present.times.per_get:7.1f}")
-            bits = f"{8 * one.filter_bytes / keys:.2f}" if one.filter_bytes else "-"
+            bits = f"{one.bits(keys):.2f}" if one.filter_bytes else "-"
             self.line(line.append(f"{bits:>12}"))
 
     def stores(self, data: DataSet, loadings: Sequence[Loading], directory: str | None) -> None:
@@ -264,8 +264,7 @@ def _rates(one: Measurement, keys: int) -> str:
     measured, predicted, textbook = one.absent.positive_rate, one.predicted_rate, one.textbook_rate
     if measured is None or predicted is None or textbook is None:
         return ""
-    bits = 8 * one.filter_bytes / keys
-    return f"{measured:9.2%}{predicted:8.2%}{textbook:9.2%}{bits:6.2f}"
+    return f"{measured:9.2%}{predicted:8.2%}{textbook:9.2%}{one.bits(keys):6.2f}"
 
 
 def _costs(lookups: Lookups, style: str) -> Text:

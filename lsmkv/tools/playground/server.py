@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount
-from starlette.staticfiles import StaticFiles
+from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import Scope
 
 from lsmkv.tools.inspect.guard import Guard
@@ -33,8 +33,6 @@ POLICY = "; ".join(
 """The Content-Security-Policy of the pages, which they state in a ``meta`` element as well."""
 FILES = "files.json"
 """The list of files, which every playground has."""
-
-
 _PACKED = (".whl", ".zip", ".png")  # compressing them again saves little
 _LEVEL = 6
 _LEAST = 500  # bytes that are worth compressing
@@ -91,22 +89,17 @@ class _Compressed(StaticFiles):
         ):
             return answer
         path = os.fspath(answer.path)
-        size = int(answer.headers["content-length"])
-        if size < _LEAST or path.endswith(_PACKED):
+        if int(answer.headers["content-length"]) < _LEAST or path.endswith(_PACKED):
             return answer
-        tag = f'{answer.headers["etag"][:-1]}-gzip"'
-        body = b""
-        status = 304 if tag in _tags(asked.get("if-none-match", "")) else 200
-        if status == 200:
-            body = await run_in_threadpool(_compressed, path, tag)
-        headers = {
-            name: value
-            for name, value in answer.headers.items()
-            if name in ("content-type", "last-modified", "vary")
-        } | {"etag": tag}
-        if status == 200:
-            headers |= {"content-encoding": "gzip", "content-length": str(len(body))}
-        return Response(body, status, headers)
+        kept = ("content-type", "last-modified", "vary")
+        headers = Headers(
+            {name: value for name, value in answer.headers.items() if name in kept}
+            | {"etag": f'{answer.headers["etag"][:-1]}-gzip"', "content-encoding": "gzip"}
+        )
+        if self.is_not_modified(headers, asked):
+            return NotModifiedResponse(headers)
+        body = await run_in_threadpool(_compressed, path, headers["etag"])
+        return Response(body, headers=headers)
 
 
 def accepts_gzip(header: str) -> bool:
@@ -126,10 +119,6 @@ def accepts_gzip(header: str) -> bool:
                 except ValueError:
                     weights[coding] = 0.0
     return weights.get("gzip", weights.get("*", 0.0)) > 0
-
-
-def _tags(header: str) -> list[str]:
-    return [one.strip().removeprefix("W/") for one in header.split(",")]
 
 
 @functools.lru_cache(maxsize=256)
