@@ -20,6 +20,8 @@ import lsmkv
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json-schemas.json"
 _TYPES = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string"}
 Schema = dict[str, Any]
+MAPS = ("dependencies", "extras")
+"""Fields whose keys are names of packages and extras: those of the environment."""
 SESSION = (
     ("put", "put {db} k v"),
     ("put", "put {db} ff 00 --hex"),
@@ -55,15 +57,13 @@ SESSION = (
 )
 
 
-def schema_of(value: Any) -> Schema:
-    """The shape of a value."""
+def schema_of(value: Any, maps: bool = False) -> Schema:
+    """The shape of a value; ``maps`` says that the keys of its objects are data."""
     if isinstance(value, dict):
-        if value and all(key.isdigit() for key in value):  # levels, shards
-            return {
-                "type": "object",
-                "additionalProperties": reduce(merged, map(schema_of, value.values())),
-            }
-        properties = {key: schema_of(one) for key, one in value.items()}
+        if maps or (value and all(key.isdigit() for key in value)):  # levels, shards
+            inner = [schema_of(one, maps) for one in value.values()]
+            return {"type": "object", "additionalProperties": reduce(merged, inner, {})}
+        properties = {key: schema_of(one, key in MAPS) for key, one in value.items()}
         return {
             "type": "object",
             "properties": properties,
