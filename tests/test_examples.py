@@ -308,6 +308,42 @@ def test_the_ordered_queue_loses_no_job_in_a_power_cut() -> None:
     assert not report.violations, str(report)
 
 
+@pytest.mark.usefixtures("quick_switches")
+def test_the_second_index_is_right_while_threads_change_the_same_people() -> None:
+    example = load("second_index")
+    with lsmkv.DB(":memory:") as db:
+
+        def move(thread: int) -> None:
+            for number in range(60):  # to a new city each time: no later move would repair an entry
+                city = b"%d of %d" % (number, thread) if number % 5 else None
+                example.save(db, b"p%d" % (number % 3), city)
+
+        assert run_threads(*[lambda thread=thread: move(thread) for thread in range(4)]) == []
+        assert example.check(db) == []
+        people = list(db.iterator(prefix=b"people/"))
+        for key, city in people:
+            assert example.people_in(db, city) == [key[7:]]
+        with pytest.raises(ValueError, match="a byte 0"):
+            example.save(db, b"p", b"Bern\0")
+
+
+def test_the_second_index_is_right_after_a_power_cut() -> None:
+    example = load("second_index")
+
+    def workload(env: RecordingEnv) -> None:
+        with lsmkv.DB("/people", create_if_missing=True, env=env) as db:
+            for city in (b"Oslo", b"Rome", None, b"Bern"):
+                example.save(db, b"ada", city)
+
+    def check(state: CrashState) -> None:
+        with lsmkv.DB("/people", create_if_missing=True, env=state.env) as db:
+            assert example.check(db) == []
+
+    report = explore(workload, check, points=40)
+    assert report.states > 20
+    assert not report.violations, str(report)
+
+
 def test_a_time_series_skips_tables_and_forgets_old_days(tmp_path: Path) -> None:
     without, filtered, removed, left, last, size = run("time_series.py", tmp_path).splitlines()
     readings = 200 * 144
