@@ -41,6 +41,7 @@ LATE_IMPORTS = {
     ("lsmkv.engine.util.checksum", "crcmod._crcfunext"),
     ("lsmkv.engine.util.checksum", "crcmod.predefined"),
     ("lsmkv.engine.util.checksum", "google_crc32c"),
+    ("lsmkv.engine.env.place", "tempfile"),
     ("lsmkv.engine.env.process", "signal"),
     ("lsmkv.engine.env.process", "subprocess"),
     ("lsmkv.engine.env.local", "lsmkv.engine.env.windows"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 
 from lsmkv.engine.errors import NotFoundError
 
@@ -64,6 +63,8 @@ def make_directories(path: str) -> str:
 
 def temporary_directory(prefix: str) -> str:
     """A new directory where the system keeps temporary files.  Only its user removes it."""
+    import tempfile  # noqa: PLC0415 - few stores are temporary; it imports five modules
+
     return tempfile.mkdtemp(prefix=prefix)
 
 
