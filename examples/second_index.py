@@ -18,6 +18,11 @@ PEOPLE = b"people/"
 CITIES = b"cities/"
 
 
+def index_key(city: bytes, person: bytes = b"") -> bytes:
+    """The key in the index; without a person, what all keys of the city begin with."""
+    return CITIES + city + b"\0" + person
+
+
 def save(db: lsmkv.DB | lsmkv.SharedDB, person: bytes, city: bytes | None) -> None:
     """Store the city of a person, in place of the one before; None removes the person.
 
@@ -29,19 +34,19 @@ def save(db: lsmkv.DB | lsmkv.SharedDB, person: bytes, city: bytes | None) -> No
     def both(transaction: lsmkv.Transaction) -> None:
         before = transaction.get(PEOPLE + person)
         if before is not None:
-            transaction.delete(CITIES + before + b"\0" + person)
+            transaction.delete(index_key(before, person))
         if city is None:
             transaction.delete(PEOPLE + person)
         else:
             transaction.put(PEOPLE + person, city)
-            transaction.put(CITIES + city + b"\0" + person, b"")
+            transaction.put(index_key(city, person), b"")
 
     db.run(both)
 
 
 def people_in(db: lsmkv.DB | lsmkv.SharedDB, city: bytes) -> list[bytes]:
     """The people of a city, in order: a scan over the keys of the index alone."""
-    prefix = CITIES + city + b"\0"
+    prefix = index_key(city)
     return [key[len(prefix) :] for key in db.iterator(prefix=prefix, include_value=False)]
 
 
@@ -49,7 +54,7 @@ def check(db: lsmkv.DB | lsmkv.SharedDB) -> list[bytes]:
     """The keys of the index that are missing or too many.  Reads people and index at one moment."""
     with db.snapshot() as seen:
         people = seen.iterator(prefix=PEOPLE)
-        expected = {CITIES + city + b"\0" + key[len(PEOPLE) :] for key, city in people}
+        expected = {index_key(city, key[len(PEOPLE) :]) for key, city in people}
         return sorted(expected ^ set(seen.iterator(prefix=CITIES, include_value=False)))
 
 
